@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from sim.platform.cluster import Cluster
 
 TOLERANCE = 0.1  # of the mean step
-SCHEMA = "check/3"  # in check/2, no floor was said, and every job had steps; in check/1, each run was judged alone
-HEADINGS = ("job", "measured", "predicted", "error", "floor", "in interval", "KS", "differs most")
+SCHEMA = "check/4"  # in check/3, jobs had the distance of the distributions of steps
+HEADINGS = ("job", "measured", "predicted", "error", "floor", "in interval", "differs most")
 FILES = (".parquet", ".jsonl", ".csv")  # of runs
 UNKNOWN = "-"  # where a mean alone was measured
 LEFT = (HEADINGS[0], HEADINGS[-1])
@@ -119,7 +119,6 @@ def cells(one: Checked) -> Iterator[str]:
     yield from (_called(one.runs), seconds(one.measured_s), seconds(one.predicted_s), f"{one.error:+.1%}")
     yield UNKNOWN if one.floor is None else f"{one.floor:.1%}"
     yield UNKNOWN if one.covered is None else f"{one.covered} of {len(one.runs)}"
-    yield UNKNOWN if one.distance is None else f"{one.distance:.2f}"
     name, difference_s = next(iter(one.activities_s.items()), (UNKNOWN, 0.0))
     yield f"{name} {'+' if difference_s >= 0 else '-'}{seconds(abs(difference_s))}" if one.activities_s else UNKNOWN
 

@@ -73,6 +73,9 @@ def _check_work(trace: Trace, name: str) -> None:
             at = ordered.iloc[int(np.argmax(early)) + 1]
             given = f"{activity} of step {at['step']} at {at['start_s']:g} s"
             raise WrongSetting(f"{name}: rank {at['rank']}", given, "after the end of the one before")
+    computes = (rows["activity"] == "compute") & (rows["step"] >= head.warmup)
+    if not (rows["end_s"] - rows["start_s"])[computes].sum() > 0:
+        raise WrongSetting(name, f"{len(rows)} rows", "a trace with computation after its warm-up steps")
     computed = rows.loc[rows["activity"] == "compute", "samples"]
     least = head.batch // max(1, int(head.settings.get("partitions", 1)))
     if head.protocol in PROTOCOLS and computed.any() and computed.max() < least:

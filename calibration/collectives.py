@@ -119,9 +119,6 @@ def fit(traces: list[Trace], names: list[str], cores: int, contention: float) ->
 
 def _check(traces: list[Trace], names: list[str], cores: int) -> None:
     for trace, name in zip(traces, names, strict=True):
-        computed = trace.rows[(trace.rows["activity"] == "compute") & (trace.rows["step"] >= trace.header.warmup)]
-        if not (computed["end_s"] - computed["start_s"]).sum() > 0:
-            raise WrongSetting(name, "no computation after its warm-up", "a run whose ranks compute")
         if trace.header.ranks > cores:
             raise WrongSetting(
                 name, f"{trace.header.ranks} ranks", f"at most {cores}, so that each has a core of its own"

@@ -36,8 +36,6 @@ class Checked:
         floor: how far the mean steps of the runs differ, the largest from the least, a share of their mean; of one run, those of its
             halves. Nothing can be predicted better. None where the mean alone was measured.
         covered: how many of the runs have a throughput in the prediction's interval; None where there is no interval.
-        distance, p_value: of the two-sample Kolmogorov-Smirnov test of the lengths of all steps. The test takes steps for independent,
-            which those of one run are not, so a small p alone says little. None where the mean alone was measured.
         activities_s: predicted less measured seconds of each activity in a step of a rank, the largest difference first; empty where
             activities were not recorded.
     """
@@ -48,8 +46,6 @@ class Checked:
     error: float
     floor: float | None
     covered: int | None
-    distance: float | None = None
-    p_value: float | None = None
     activities_s: dict[str, float] = field(default_factory=dict)
 
 
@@ -71,19 +67,17 @@ def checked(profile: Cluster, runs: list[tuple[str, Trace]]) -> Checked:
     Raises:
         WrongSetting: the profile does not know the model, or its cluster cannot have such a run.
     """
-    from scipy.stats import ks_2samp
-
     from sim.answers import outcome
 
     found: dict[str, Result] = {}
     predicted = [_predicted(profile, trace, name, found) for name, trace in runs]
     measured = [outcome.of_trace(trace) for _, trace in runs]
-    steps_s = np.concatenate([one.step_s[0] for one in measured])
-    test = ks_2samp(steps_s, np.concatenate([one.step_s.ravel() for one in predicted]), method="asymp")
     measured_s = fmean(float(one.step_s.mean()) for one in measured)
     predicted_s = fmean(one.answer()["step_s"]["mean"] for one in predicted)
     pairs = zip(measured, predicted, strict=True)
-    recorded = [(name, trace) for name, trace in runs if not _a_log_of_steps(trace.header)]
+    activities_s, traces = {}, [trace for _, trace in runs]
+    if not any(one.header.world == IMPORTED and one.header.communication_in_update for one in traces):  # logs of steps
+        activities_s = _differences(traces, [one.kept_trace for one in predicted])
     return Checked(
         runs=tuple(name for name, _ in runs),
         measured_s=measured_s,
@@ -91,17 +85,8 @@ def checked(profile: Cluster, runs: list[tuple[str, Trace]]) -> Checked:
         error=predicted_s / measured_s - 1,
         floor=_floor([one.step_s[0] for one in measured]) / measured_s,
         covered=sum(_holds(there.interval, float(here.throughput()[0])) for here, there in pairs),
-        distance=float(test.statistic),
-        p_value=float(test.pvalue),
-        activities_s=_differences([trace for _, trace in recorded], [one.kept_trace for one in predicted])
-        if recorded
-        else {},
+        activities_s=activities_s,
     )
-
-
-def _a_log_of_steps(header: Header) -> bool:
-    """Whether steps alone were measured, and activities laid out in them."""
-    return header.world == IMPORTED and header.communication_in_update
 
 
 def of_step(name: str, job: Scenario, measured_s: float) -> Checked:
@@ -123,12 +108,11 @@ def _predicted(profile: Cluster, trace: Trace, name: str, found: dict[str, Resul
     from sim.simulation import simulate
 
     checks.check(trace, name)
-    head = residuals.played(trace)
     with replay.said_of(name):
-        scenario = residuals.scenario_of(head, residuals.as_placed(profile, head))
+        scenario = residuals.job_of(trace, profile)
         if profile.costs_of(scenario.workload) is None:
             raise unknown(profile, scenario.workload, "workload")
-        key = f"{head.seed}, {scenario.sleeps_of}, {head.steps}"
+        key = f"{scenario.seed}, {scenario.sleeps_of}, {scenario.steps}"
         if key not in found:
             found[key] = simulate(scenario, replications=REPLICATIONS, want_trace=True)
     return found[key]
@@ -176,11 +160,3 @@ def _differences(measured: list[Trace], predicted: list[Trace]) -> dict[str, flo
         name: fmean(one.get(name, 0.0) for one in here) - fmean(one.get(name, 0.0) for one in there) for name in names
     }
     return dict(sorted(by_name.items(), key=lambda item: -abs(item[1])))
-
-
-def other_engines(profile: Cluster, runs: list[tuple[str, Trace]]) -> list[str]:
-    """A note where runs were computed by a library that none of the fitted runs was, a line each."""
-    known = profile.provenance.engines if profile.provenance else ()
-    theirs = sorted({engine for _, trace in runs if (engine := trace.header.engine)} - set(known))
-    fitted = " and ".join(known)
-    return [f"runs computed by {one}; the profile was fitted on runs computed by {fitted}" for one in theirs if known]

@@ -64,14 +64,12 @@ def learn(rows: Rows, host_of_rank: list[int]) -> Learned:
         **_side_noise(table, side, ("update",) if rows.loaded else ("input", "update")),
         **side,
     )
-    missing = [name for name in SIDE if not (table["activity"] == name).any()]
-    free = ", ".join(name for name in missing if name != "evaluate")
+    free = ", ".join(name for name in SIDE if name != "evaluate" and not (table["activity"] == name).any())
     assumed = [f"no rows, so taken as free: {free}"] if free else []
-    assumed += ["no rows of evaluate, so taken as a third of compute"] * ("evaluate" in missing)
     return Learned(
         costs,
         slow.speeds,
-        [*notes, *more, *_known(drift, slow), slow.note + _slow_ranks(slow, host), *_of_common(costs), *assumed],
+        [*notes, *more, slow.note + _slow_ranks(slow, host), *_of_common(costs), *assumed],
     )
 
 
@@ -123,16 +121,6 @@ def _of_common(costs: Costs) -> list[str]:
     laws = {"computing": costs.common_noise, "input": costs.common_input_noise, "updates": costs.common_update_noise}
     found = [f"{name} p95 {law.quantile(0.95):.3g} times the mean" for name, law in laws.items() if law.sole is None]
     return [f"steps are long or short at all ranks together: {', '.join(found)}"] if found else []
-
-
-def _known(drift: Series, slow: hosts.Slowness) -> list[str]:
-    """The uncertainty of the mean of the computation, from its factors by run and host; None if they do not show it."""
-    within = factors.uncertainty(drift.to_numpy())
-    runs, sat = (drift.index.get_level_values(level).nunique() for level in (0, 1))
-    if not np.isfinite(within) or (runs == 1 and slow.believed):
-        return []
-    several = f" on {sat} hosts" * (sat > 1) + ", which does not show how runs differ" * (runs == 1)
-    return [f"computation known to within {within:.1%} (90 %) from {runs} run{'s' * (runs > 1)}{several}"]
 
 
 def _stalled(table) -> np.ndarray:
@@ -197,20 +185,14 @@ def _cold_s(rows) -> float:
 
 
 def _gradient(table) -> tuple[Line, float, Line, list[str]]:
-    """compute, loop_s, partition, and how the one that was not measured was made from the other."""
+    """compute, loop_s, partition, and lines about them; the one that was not measured is made from the other."""
     whole, parts = table[table["activity"] == "compute"], table[table["activity"] == "partition"]
     compute = _line(whole, floors=True)
     notes = [f"compute fitted from {len(whole)} rows, batches {_levels(whole)}"] if len(whole) else []
     if compute.floor_s:
         notes.append(f"a floor of {compute.floor_s * 1e3:.3g} ms, which smaller batches take")
     if parts.empty:
-        note = "partition assumed: the slope of compute; entering the loop and each turn cost nothing more"
-        return (
-            compute,
-            compute.base_s,
-            Line(slope_s=compute.slope_s, cold_s=compute.cold_s, floor_s=compute.floor_s),
-            [*notes, note],
-        )
+        return compute, compute.base_s, compute.model_copy(update={"base_s": 0.0}), notes
     loop_s, partition = _loop(parts, compute)
     notes.append(f"loop and partition fitted from {len(parts)} rows, micro-batches {_levels(parts)}")
     if whole.empty:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from calibration import log_options
 from calibration.importers import IMPORTERS
 from calibration.importers.about import About
-from calibration.sources import NCCL, PROFILES, SCALING, SEVERAL, STEPS, TORCH, TRACE, Named, parsed
+from calibration.sources import NCCL, SCALING, SEVERAL, STEPS, TORCH, TRACE, Named, parsed
 from sim import command
 from sim.base.errors import WrongSetting, printable
 from sim.base.files import check_ending, check_outputs
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Iterator
 
+    from calibration.probes import Probe
     from calibration.profiles import Source
     from sim.platform.cluster import Cluster
 
-LINKED = (TORCH, SCALING)  # those of PROFILES that know no link
 NOTHING = log_options.NOTHING
 
 
@@ -49,57 +49,39 @@ def fitted(given: Namespace) -> Cluster:
     Raises:
         WrongSetting: an option that no source has a use for, or a file that cannot be read or holds nothing to fit.
     """
-    named = parsed(given.traces, given.source)
-    _check_sources(given, named)
-    made = _made(given, named)
-    if given.hosts is None:
-        return made
     from sim.platform import other_sizes
 
-    return other_sizes.on_hosts(made, given.hosts)
-
-
-def _check_sources(given: Namespace, named: list[Named]) -> None:
-    """Refuse options that no source has a use for.
-
-    Raises:
-        WrongSetting: naming the option.
-    """
+    named = parsed(given.traces, given.source)
     kinds = {one.kind for one in named}
     log_options.check(given, kinds)
-    if len(kinds) > 1 or not kinds & set(PROFILES):
-        return
-    (kind,) = kinds
-    if len(named) > 1 and kind not in SEVERAL:
-        raise WrongSetting(f"--from {kind}", " ".join(given.traces), "one file")
-    for name in ("probe", "shared_cores", *(() if kind in LINKED else ("link",))):
-        if value := getattr(given, name):
-            raise WrongSetting(f"--{name.replace('_', '-')}", value, f"nothing with --from {kind}")
+    made, link = _made(given, named), log_options.about(given).link
+    if link is None or SCALING in kinds:  # whose fit says it
+        return made
+    return made.known(f"the link was given, not measured: {other_sizes.told(link)}")
 
 
 def _made(given: Namespace, named: list[Named]) -> Cluster:
     """The profile, by the kinds of its sources."""
-    kinds = {one.kind for one in named}
-    if kinds & {TORCH, SCALING} and not given.workload:
-        raise WrongSetting("--workload", None, "what was trained: a name, or a TOML file")
-    if kinds <= {TRACE, *IMPORTERS}:
-        return _of_traces(given, named)
-    if len(kinds) == 1 and len({one[2:] for one in named}) == 1:
-        return _by_itself(given, named)
     from calibration import joined, probes
 
+    kinds, name = {one.kind for one in named}, given.name or Path(given.output).stem
+    if kinds & {TORCH, SCALING} and not given.workload:
+        raise WrongSetting("--workload", None, "what was trained: a name, or a TOML file")
+    probe = probes.read(given.probe) if given.probe else None
+    if kinds <= {TRACE, *IMPORTERS}:
+        return _of_traces(given, named, name, probe)
+    alike = len({one._replace(path="") for one in named}) == 1 and named[0].kind in SEVERAL
+    if len(named) == 1 or alike:
+        return _by_itself(given, named, name)
     if given.shared_cores:
         raise WrongSetting("--shared-cores", given.shared_cores, "nothing with sources of several kinds")
-    probe = probes.read(given.probe) if given.probe else None
-    name = given.name or Path(given.output).stem
     return joined.profile(named, name, lambda one: log_options.about(given, one), given.gpus_per_host, probe)
 
 
-def _of_traces(given: Namespace, named: list[Named]) -> Cluster:
-    from calibration import probes, profiles, recorded
+def _of_traces(given: Namespace, named: list[Named], name: str, probe: Probe | None) -> Cluster:
+    from calibration import profiles, recorded, seating
 
     link = log_options.about(given).link
-    probe = probes.read(given.probe) if given.probe else None
     if link and probe and probe.network:
         raise WrongSetting("--link", given.link, "no link beside that which --probe measured")
     sources = [s for one in named for s in read(one.path, one.kind, log_options.about(given, one))]
@@ -107,32 +89,24 @@ def _of_traces(given: Namespace, named: list[Named]) -> Cluster:
         for option in ("probe", "shared_cores"):
             if value := getattr(given, option):
                 raise WrongSetting(f"--{option.replace('_', '-')}", value, "nothing with runs of trainsim.Recorder")
-        return recorded.profile(sources, given.name or Path(given.output).stem, link)
-    made = profiles.make(sources, given.name or Path(given.output).stem, probe, given.shared_cores, link)
-    if {one.kind for one in named} != {STEPS}:
-        return made
-    from calibration import seating
-
-    return seating.seated(made, given.gpus_per_host)
+        return recorded.profile(sources, name, link)
+    made = profiles.make(sources, name, probe, given.shared_cores, link)
+    return seating.seated(made, given.gpus_per_host) if {one.kind for one in named} == {STEPS} else made
 
 
-def _by_itself(given: Namespace, named: list[Named]) -> Cluster:
+def _by_itself(given: Namespace, named: list[Named], name: str) -> Cluster:
     """The profile that files of one kind make without traces."""
     from calibration import nccl_links, timelines, torch_traces
     from calibration.scaling import profiled
 
-    paths, name, about = (
-        [one.path for one in named],
-        given.name or Path(given.output).stem,
-        log_options.about(given, named[0]),
-    )
+    paths, about = [one.path for one in named], log_options.about(given, named[0])
     if named[0].kind == NCCL:
         return nccl_links.profile(paths, name, about.ranks, given.gpus_per_host)
     if named[0].kind == SCALING:
         return profiled.profile(paths[0], name, about.workload, about.protocol, about.link, about.accumulated)
-    if named[0].kind == TORCH:
-        return torch_traces.profile(paths, name, about, given.gpus_per_host)
-    return torch_traces.of_runs([timelines.recorded(paths[0], about)], name, given.gpus_per_host)
+    torch = named[0].kind == TORCH
+    run = torch_traces.recorded(paths, about) if torch else timelines.recorded(paths[0], about)
+    return torch_traces.of_runs([run], name, given.gpus_per_host)
 
 
 def read(path: str, source: str = "trace", about: About = NOTHING) -> list[Source]:
@@ -151,25 +125,13 @@ def read(path: str, source: str = "trace", about: About = NOTHING) -> list[Sourc
     if source == "trace":
         return [Source(Path(path).name, traces.read(path))]
     laws.read(about.stragglers)  # a wrong name is said before anything is read
-    if source == STEPS:
-        return [_of_steps(path, about)]
     importer = import_module(installed(f"calibration.importers.{IMPORTERS[source]}"))
-    runs, left_out = importer.read(path, about), tuple(importer.left_out(path))
-    return [Source(f"{Path(path).name}: {run.header.cluster}", run, left_out if run is runs[0] else ()) for run in runs]
-
-
-def _of_steps(path: str, about: About) -> Source:
-    from calibration.importers import steps
-    from calibration.profiles import Source
-    from sim.model import workload as workloads
-
-    logged, name = steps.logged(path, about), Path(path).name
-    said = [] if logged.samples else about.batch_note(workloads.read(about.workload))
-    rest = "computing" if logged.compute_s is None else "update"
-    said.append(
-        f"all of a step that messages do not explain is {rest}: simulated, steps are as long as those logged by construction"
-    )
-    return Source(name, steps.trace_of(logged, about, name), (*logged.notes, *said))
+    runs, notes = importer.read(path, about)
+    called, found = Path(path).name, []
+    for run in runs:
+        own = run.header.cluster
+        found.append(Source(called if own == called else f"{called}: {own}", run, () if found else tuple(notes)))
+    return found
 
 
 def parser() -> command.Parser:
@@ -193,7 +155,6 @@ def parser() -> command.Parser:
         metavar="'25 Gbit/s, 20 us'",
         help="the link between hosts, if it was not measured; of --from scaling, its name",
     )
-    parser.add_argument("--hosts", type=int, metavar="N", help="number of such hosts in the profile")
     parser.add_argument(
         "--shared-cores",
         type=int,

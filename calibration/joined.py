@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
-from calibration import fit, nccl_links, profiles, recorded, seating, sources_checked, torch_messages, torch_traces
+from calibration import fit, nccl_links, profiles, recorded, seating, sources_checked, torch_traces
 from calibration.probes import Probe
 from calibration.scaling import profiled
 from calibration.sources import NCCL, SCALING, TIMELINE, TORCH, TRACE, Named, groups
@@ -25,22 +25,15 @@ if TYPE_CHECKING:
 
     from calibration.importers.about import About
 
-APART = 1.25  # times as fast that links of two sources are said to differ
 FAR = 0.1  # of a step, from which a source contradicts the profile
 SUMMED_BY = ("allreduce", "ddp", "horovod")  # protocols that have an algorithm
 
 
 class Linked(NamedTuple):
-    """The links that a source tells.
-
-    Args:
-        of: the source.
-        each: ranks of a host, if it says them.
-    """
+    """The links that a source tells."""
 
     of: Named
     made: Cluster
-    each: int | None
 
     @property
     def link(self) -> Link:
@@ -64,7 +57,7 @@ def profile(
     _check(named, of)
     linked = _linked(named, name, of, each)
     best = linked[0] if linked else None
-    each = each or (best.each if best else None)
+    each = each or (best.made.hosts[0].gpus if best else None)
     made = _computing(named, name, lambda one: _on(of(one), best), each, probe)
     if made is None:
         assert best is not None  # or else there would be no source
@@ -72,8 +65,7 @@ def profile(
     if best and best.made is not made:
         made = _with_links(made, best, each)
     assert made.provenance is not None  # every source has made one
-    kept = [one for one in made.provenance.notes if not (best and one.startswith("the link was given"))]
-    notes = (*_of_sources(named, linked), *_off(made, named, of, each), *kept)
+    notes = (*_of_sources(named, linked), *_off(made, named, of, each), *made.provenance.notes)
     return made.known(notes=notes)
 
 
@@ -116,14 +108,13 @@ def _linked(named: Sequence[Named], name: str, of: Callable[[Named], About], eac
     """What nccl-tests and a table of scaling tell of links, the better source first."""
     found, tests = [], [one for one in named if one.kind == NCCL]
     if tests:
-        made = nccl_links.profile([one.path for one in tests], name, of(tests[0]).ranks, each)
-        found.append(Linked(tests[0], made, made.hosts[0].ranks))
+        found.append(Linked(tests[0], nccl_links.profile([one.path for one in tests], name, of(tests[0]).ranks, each)))
     for one in named:
         if one.kind == SCALING:
             about = of(one)
             link = about.link if not tests else None
             made = profiled.profile(one.path, name, about.workload, about.protocol, link, about.accumulated)
-            found.append(Linked(one, made, made.hosts[0].gpus))
+            found.append(Linked(one, made))
     return found
 
 
@@ -147,9 +138,9 @@ def _computing(
         return torch_traces.of_runs(runs, name, each)
     if not others:
         return None
-    link, protocol = of(others[0]).link, torch_traces.protocols_of(runs)[0] if runs else None
+    link, protocol = of(others[0]).link, torch_traces.protocol_of(runs) if runs else None
     if link is None and runs:
-        link = torch_messages.link_of([one.run for one in runs], runs[0].trained, [one.gradients for one in runs])
+        link = torch_traces.link_of(runs)
 
     def of_log(one: Named) -> About:
         known = of(one)
@@ -163,7 +154,7 @@ def _computing(
     made = profiles.make(sources, name, probe, network=link, item_bytes=item_bytes)
     if any(one.kind == TRACE for one in others):
         return made
-    return torch_traces.placed(made, runs[0].run.ranks[0].device, each) if runs else seating.seated(made, each)
+    return seating.seated(made, each, runs[0].run.ranks[0].device if runs else "")
 
 
 def _with_links(made: Cluster, linked: Linked, each: int | None) -> Cluster:
@@ -184,13 +175,5 @@ def _of_sources(named: Sequence[Named], linked: Sequence[Linked]) -> list[str]:
     notes = []
     for at, one in enumerate(linked):
         what = ["links"] * (at == 0) + ["computing"] * (one.of.kind == SCALING and not computing)
-        said = f"{one.of}: {' and '.join(what) or 'neither links nor computing, which others tell better'}, {told(one.link)}"
-        notes.append(said if at == 0 or not what else f"{said} (its own, not used)")
-    notes += [f"{one}: computing{'' if linked or one.kind != TORCH else ' and links'}" for one in computing]
-    if len(linked) > 1:
-        speeds = [one.link.bandwidth_bytes_per_s for one in linked]
-        if max(speeds) > APART * min(speeds):
-            notes.append(
-                f"{linked[0].of} and {linked[1].of} contradict each other: links differ by a factor {max(speeds) / min(speeds):.2g}"
-            )
-    return notes
+        notes.append(f"{one.of}: {' and '.join(what) or 'neither links nor computing'}, {told(one.link)}")
+    return notes + [f"{one}: computing{'' if linked or one.kind != TORCH else ' and links'}" for one in computing]

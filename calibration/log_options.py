@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from calibration.importers import IMPORTERS
 from calibration.importers.about import LINK, About
-from calibration.sources import KINDS, NCCL, SCALING, STEPS, TIMELINE, TORCH, Named
+from calibration.sources import KINDS, NCCL, SCALING, STEPS, TIMELINE, TORCH, TRACE, Named
 from sim import command
 from sim.base.errors import WrongSetting
 from sim.base.ranges import check_integer
@@ -29,6 +29,9 @@ OF_SOURCES = {  # by option, the sources that have a use for it
     "accumulate": (SCALING,),
     "workload": (*IMPORTERS, TIMELINE, TORCH, SCALING),
     "stragglers": tuple(IMPORTERS),
+    "probe": (TRACE, *IMPORTERS),
+    "shared_cores": (TRACE, *IMPORTERS),
+    "link": (TRACE, *IMPORTERS, TORCH, SCALING),
 }
 
 
@@ -95,7 +98,7 @@ def check(given: Namespace, kinds: Collection[str]) -> None:
         WrongSetting: naming the option.
     """
     for name, needs in OF_SOURCES.items():
-        if (value := getattr(given, name)) and value != "none" and not set(kinds) & set(needs):
+        if (value := getattr(given, name, None)) and value != "none" and not set(kinds) & set(needs):
             raise WrongSetting(f"--{name.replace('_', '-')}", value, f"nothing without --from {' or '.join(needs)}")
 
 

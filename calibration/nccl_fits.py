@@ -1,4 +1,4 @@
-"""The link that explains the times of nccl-tests best. NCCL sums by a ring, or by trees where a ring's rounds take longer."""
+"""The link that explains the times of collectives best, by the ring that libraries take, or by trees where a ring's rounds take longer."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from calibration import algorithms
 from calibration.importers.nccl_tests import Measured
 from sim.base.ranges import MOST_BYTES
 from sim.platform.cluster import Link, slowest, trees_s
 
-BETTER = 0.8  # of the error of one algorithm: two, by size, must leave less than that
-LEAST_SIZES, LEAST_ERROR = 3, 0.03  # of each of two algorithms; and of one, that two are tried at all
+ALLREDUCE = "all_reduce"
+BETTER, LEAST_ERROR = (
+    0.8,
+    0.03,
+)  # of a plain ring's error: a link of a further number must leave less; and what is not improved upon
 LEAST_BANDWIDTH = 1.0
-MOST_SPENT = 0.9  # of a test's time, which sums, and a link within hosts that was not measured, may take
-MOST_RANKS = 512  # beyond which messages within hosts are not told from those between them
+MOST_SPENT = 0.9  # of a test's time, which sums may take
 MOST_SPREAD = 3.0
 # Of a link: whether there are trees, whether two hosts alone differ, and whether links do.
 SHAPES = ((0, 0, 0), (1, 0, 0), (0, 0, 1), (1, 0, 1), (0, 1, 1), (1, 1, 1))
@@ -24,29 +25,24 @@ MOST_UNEVEN = 1.5  # standard deviation of the logarithm of a host's link
 
 @dataclass(frozen=True)
 class Fit:
-    """One link, and which algorithms it explains.
+    """One link, and how far it is from the times.
 
     Args:
-        algorithms: for sizes up to `until_bytes`, and beyond; the same twice if one does for all.
         error: root mean square of predicted / measured - 1.
         inner: the link within hosts, if tests of one host tell it beside those of several; None if not.
         trees: seconds of a round of trees between hosts, and within one, which take the place of a ring's latencies; None if none do.
         gap_s: seconds of a ring's message beside its bytes, where there are such trees.
         both_ways, uneven: see sim.platform.cluster.Link.
-        further: how many of these were fitted, beside the latency and the bandwidth.
     """
 
     latency_s: float
     seconds_per_byte: float
-    algorithms: tuple[str, str]
-    until_bytes: float
-    error: float
+    error: float = 0.0
     inner: Link | None = None
     trees: tuple[float, float] | None = None
     gap_s: float = 0.0
     both_ways: float = 1.0
     uneven: float = 0.0
-    further: int = 0
 
     @property
     def bandwidth(self) -> float:
@@ -81,24 +77,55 @@ def place(test: Measured) -> tuple[int, int]:
     return hosts, max(1, len(test.hosts) // hosts)
 
 
-def of_all(tests: list[Measured], inner: Link, sum_s_per_byte: float) -> Fit:
-    """The link with which NCCL's ring, or its trees, explain all texts best, each of which weighs the same.
+def fitted(tests: list[Measured], sum_s_per_byte: float) -> Fit:
+    """The link with which rings, or trees, explain all tests best, each of which weighs the same.
 
-    Texts of one host tell the link within hosts, and texts of several the link between them.
+    Tests of one host tell the link within hosts, and tests of several the link between them.
 
     Args:
-        inner: the link within hosts, where no text of one host tells it. Its messages are then as late as those between hosts.
+        tests: of one collective; of several numbers of ranks only if it is an allreduce.
         sum_s_per_byte: seconds in which a rank adds a byte, which the tests' times contain; 0 leaves them to the link.
     """
     apart = [test for test in tests if place(test)[0] > 1]
     within = [test for test in tests if place(test)[0] == 1]
-    known = _of_some("ring", within, inner, False, sum_s_per_byte) if within else None
+    known = _of_rings(within, sum_s_per_byte) if within else None
     if known and not (apart and known.possible):
         return known
-    found = _of_some("ring", apart, known.link if known else inner, known is not None, sum_s_per_byte)
-    found = _shaped(found, apart, sum_s_per_byte)
+    found = _shaped(_of_rings(apart, sum_s_per_byte), apart, sum_s_per_byte)
     error = max(found.error, known.error) if known else found.error
     return replace(found, error=error, inner=known.link if known else None)
+
+
+def _of_rings(tests: list[Measured], sum_s_per_byte: float) -> Fit:
+    """Of tests of several hosts each, or of one host each."""
+    design = np.concatenate([passed(test.collective, len(test.hosts), test.sizes) for test in tests])
+    seconds = np.concatenate([test.seconds for test in tests])
+    return _of(design, seconds, _sums_s(tests, sum_s_per_byte))
+
+
+def _sums_s(tests: list[Measured], sum_s_per_byte: float) -> np.ndarray:
+    """Seconds of each row in which a rank of a ring adds its share of the bytes."""
+    share = [(1 - 1 / len(test.hosts)) * (test.collective == ALLREDUCE) for test in tests]
+    return np.concatenate(
+        [
+            np.minimum(sum_s_per_byte * of * test.sizes, MOST_SPENT * test.seconds)
+            for of, test in zip(share, tests, strict=True)
+        ]
+    )
+
+
+def passed(collective: str, ranks: int, sizes: np.ndarray) -> np.ndarray:
+    """Latencies, and bytes that pass a port, one after another, in a collective of each size; shape (sizes, 2).
+
+    An allreduce is a ring's (Patarasuk and Yuan, 2009): n - 1 rounds that sum, and as many that share. Other collectives are chains:
+    all_gather and its like move (n - 1) / n of the bytes, others all of them, in a pipeline.
+    """
+    rounds, share = ranks - 1.0, (ranks - 1) / ranks
+    if collective == ALLREDUCE:
+        rounds, share = 2 * rounds, 2 * share
+    elif collective not in ("all_gather", "reduce_scatter", "alltoall"):
+        rounds, share = 1.0 if collective == "sendrecv" else rounds, 1.0
+    return np.column_stack([np.full(len(sizes), rounds), share * sizes])
 
 
 def _shaped(plain: Fit, tests: list[Measured], sum_s_per_byte: float) -> Fit:
@@ -114,7 +141,7 @@ def _shaped(plain: Fit, tests: list[Measured], sum_s_per_byte: float) -> Fit:
     places, counts = [place(test) for test in tests], [len(test.sizes) for test in tests]
     hosts, each = (np.repeat(np.array(one, float), counts) for one in zip(*places, strict=True))
     sizes, seconds = (np.concatenate([getattr(test, name) for test in tests]) for name in ("sizes", "seconds"))
-    sums_s = np.minimum(np.concatenate([_sums_s("ring", test, sum_s_per_byte) for test in tests]), MOST_SPENT * seconds)
+    sums_s = _sums_s(tests, sum_s_per_byte)
     ranks, slow = hosts * each, np.array([0.0 if one == 2 else slowest(int(one))[0] for one in hosts])
     rounds = (2 * (ranks - 1), 0 * ranks), (2 * np.log2(hosts), 2 * (each - 1))
 
@@ -123,7 +150,7 @@ def _shaped(plain: Fit, tests: list[Measured], sum_s_per_byte: float) -> Fit:
         design = np.column_stack([*rounds[trees], byte, byte * (hosts == 2) * both_ways])
         (round_s, inner_s, byte_s, two_s), error = _nnls(design, seconds, sums_s)
         twice = min(2.0, 1 + two_s / byte_s) if byte_s else 1.0
-        found = replace(plain, latency_s=round_s, seconds_per_byte=byte_s, error=error, both_ways=twice, uneven=uneven)
+        found = Fit(round_s, byte_s, error, both_ways=twice, uneven=uneven)
         if not trees:
             return found
         gap_s = float(np.max(trees_s(np.log2(hosts), each, round_s, inner_s) / 2 / (ranks - 1)))
@@ -141,109 +168,29 @@ def _shaped(plain: Fit, tests: list[Measured], sum_s_per_byte: float) -> Fit:
             continue
         found = of_shape(*further)
         if found.error < BETTER ** (sum(further) - sum(shape) or 1) * best.error:
-            best, shape = replace(found, further=sum(further)), further
+            best, shape = found, further
     return best
 
 
-def _of_some(algorithm: str, tests: list[Measured], inner: Link, is_told: bool, sum_s_per_byte: float) -> Fit:
-    """Of texts of several hosts each, or of one host each."""
-    ways = [_way(algorithm, test, inner, is_told, sum_s_per_byte) for test in tests]
-    seconds = np.concatenate([test.seconds for test in tests])
-    most = max(float(test.sizes[-1]) for test in tests)
-    design, spent_s = (np.concatenate(parts) for parts in zip(*ways, strict=True))
-    return _of(design, seconds, (algorithm, algorithm), most, spent_s)
-
-
-def _way(
-    algorithm: str, test: Measured, inner: Link, is_told: bool, sum_s_per_byte: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """The latencies and bytes of the link that is fitted, shape (sizes, 2); and the seconds of each size that are spent otherwise.
+def ring_link(ranks: int, calls: np.ndarray, sizes: np.ndarray, seconds: np.ndarray, further: int = 0) -> Link | None:
+    """The link on which allreduces take these seconds; None if there is none.
 
     Args:
-        is_told: whether tests told the link within hosts, its latency, too.
-    """
-    of, sizes = algorithms.travel(algorithm, *place(test)), test.sizes
-    sums_s = _sums_s(algorithm, test, sum_s_per_byte)
-    if place(test)[0] == 1:
-        rounds, share, spent_s = of.inner, of.within, sums_s
-    else:
-        rounds, share = of.rounds + (0.0 if is_told else of.inner), of.between
-        spent_s = sums_s + of.within * sizes / inner.bandwidth_bytes_per_s
-        spent_s += of.inner * (inner.latency_s + 2 * inner.overhead_s) if is_told else 0.0
-    design = np.column_stack([np.full(len(sizes), rounds), share * sizes])
-    return design, np.minimum(spent_s, MOST_SPENT * test.seconds)
-
-
-def _sums_s(algorithm: str, test: Measured, sum_s_per_byte: float) -> np.ndarray:
-    """Seconds in which the busiest rank adds, shape (sizes,)."""
-    return sum_s_per_byte * algorithms.added(algorithm, *place(test)) * test.sizes
-
-
-def fitted(measured: Measured, inner: Link, sum_s_per_byte: float) -> Fit:
-    """The link and the algorithms; `inner` and `sum_s_per_byte` as in `of_all`.
-
-    Of one number of ranks every algorithm takes a straight line, seconds by bytes, so that one alone cannot be told from another: it is
-    taken as the ring. Small messages take trees if they explain much more: a message of one chunk passes a tree as a whole.
-    """
-    ranks, sizes, seconds = len(measured.hosts), measured.sizes, measured.seconds
-    if measured.collective != "all_reduce":
-        way = _chain(measured.collective, ranks, sizes)
-        return _of(way, seconds, (measured.collective,) * 2, float(sizes[-1]))
-    one = _of_some("ring", [measured], inner, False, sum_s_per_byte)
-    if one.error <= LEAST_ERROR or ranks > MOST_RANKS:
-        return one
-    small, large = (_way(name, measured, inner, False, sum_s_per_byte) for name in ("tree", "ring"))
-    both = [
-        _of(
-            np.where(few[:, None], small[0], large[0]),
-            seconds,
-            ("tree", "ring"),
-            until,
-            np.where(few, small[1], large[1]),
-        )
-        for until in np.unique(sizes)[LEAST_SIZES - 1 : -LEAST_SIZES].tolist()
-        for few in [sizes <= until]
-    ]
-    two = min(both, key=lambda fit: fit.error, default=one)
-    return two if two.error < BETTER * one.error else one
-
-
-def ring_link(ranks: int, sizes: np.ndarray, seconds: np.ndarray, further: int = 0) -> Link | None:
-    """The link on which a ring of `ranks` ranks takes these seconds for these bytes, shape (calls,); None if there is none.
-
-    Args:
+        calls, sizes, seconds: of each sum how many rings follow one another, their bytes, and how long they take; shape (sums,).
         further: messages that a call waits for beside the ring's.
     """
-    design = np.add(_ring(ranks, sizes), (further, 0))
-    found = _of(design, seconds, ("ring", "ring"), float(sizes.max()))
+    design = passed(ALLREDUCE, ranks, sizes)
+    design[:, 0] = calls * (design[:, 0] + further)
+    found = _of(design, seconds)
     if not found.seconds_per_byte or len(np.unique(sizes)) < 2:
-        seconds_per_byte = float((seconds / design[:, 1]).mean())
-        found = Fit(0.0, seconds_per_byte, ("ring", "ring"), 0.0, 0.0)
+        found = Fit(0.0, float((seconds / design[:, 1]).mean()))
     return found.link if found.possible else None
 
 
-def _ring(ranks: int, sizes: np.ndarray) -> np.ndarray:
-    """Latencies, and bytes that pass a port, one after another, in a ring's allreduce of each size; shape (sizes, 2)."""
-    return np.column_stack([np.full(len(sizes), 2.0 * (ranks - 1)), 2 * (ranks - 1) / ranks * sizes])
-
-
-def _chain(collective: str, ranks: int, sizes: np.ndarray) -> np.ndarray:
-    """Of a ring whose ranks hand on pieces: all_gather and its like move (n - 1) / n of the bytes, others all of them, in a pipeline."""
-    moved = (ranks - 1) / ranks if collective in ("all_gather", "reduce_scatter", "alltoall") else 1.0
-    latencies = 1.0 if collective == "sendrecv" else ranks - 1.0
-    return np.column_stack([np.full(len(sizes), latencies), moved * sizes])
-
-
-def _of(
-    design: np.ndarray,
-    seconds: np.ndarray,
-    algorithms: tuple[str, str],
-    until_bytes: float,
-    spent_s: np.ndarray | float = 0.0,
-) -> Fit:
+def _of(design: np.ndarray, seconds: np.ndarray, spent_s: np.ndarray | float = 0.0) -> Fit:
     """The link of least error relative to each time; `spent_s` of each are known to be spent otherwise."""
     (latency_s, seconds_per_byte), error = _nnls(design, seconds, spent_s)
-    return Fit(latency_s, seconds_per_byte, algorithms, until_bytes, error)
+    return Fit(latency_s, seconds_per_byte, error)
 
 
 def _nnls(design: np.ndarray, seconds: np.ndarray, spent_s: np.ndarray | float) -> tuple[list[float], float]:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from calibration import algorithms, checks, nccl_checks
+from calibration import checks, nccl_checks
 from calibration.importers.nccl_tests import Measured, factors, read
-from calibration.nccl_fits import MOST_SPENT, Fit, fitted, of_all, place
+from calibration.nccl_fits import ALLREDUCE, MOST_SPENT, Fit, fitted, place
+from calibration.seating import inner_of
 from sim.base.errors import RunFailed, WrongSetting
 from sim.model import nominal
 from sim.platform import catalogue
-from sim.platform.cluster import ASSUMED, FREE, Cluster, Host, Link, Provenance
-from sim.platform.gpu import Gpu
-from sim.platform.other_sizes import BYTES_OF_GBIT, told
+from sim.platform.cluster import ASSUMED, Cluster, Host, Link, Provenance
+from sim.platform.other_sizes import told
 
 LEAST_SUMS = 0.02  # of a test's time, from which sums are said
 
@@ -32,25 +32,23 @@ def profile(paths: Sequence[str], name: str, ranks: int | None = None, each: int
         WrongSetting: see calibration.importers.nccl_tests; several texts that are not of allreduces of several numbers of ranks.
         RunFailed: no link fits the times.
     """
-    read_in = [(path, read(path, ranks, each)) for path in paths]
-    tests = [test for path, found in read_in for test in _used(found, path, len(paths) > 1)]
+    read_in = [read(path, ranks, each) for path in paths]
+    tests = [test for path, found in zip(paths, read_in, strict=True) for test in _used(found, path, len(paths) > 1)]
     if len({place(test) for test in tests}) < len(tests):
         raise WrongSetting("TRACE", " ".join(paths), "one text for each number of ranks and hosts")
     largest, called = max(tests, key=lambda test: len(test.hosts)), ", ".join(Path(path).name for path in paths)
-    sums = largest.collective == "all_reduce"
+    inner, called_inner = inner_of(catalogue.gpu_of(largest.device))
     with checks.fitting(called):
-        inner, called_inner = inner_of(catalogue.gpu_of(largest.device))
-        sum_s = sum_s_per_byte(largest)
-        found = of_all(tests, inner, sum_s) if len(tests) > 1 else fitted(largest, inner, sum_s)
+        found = fitted(tests, sum_s_per_byte(largest))
     if not found.possible:
         raise RunFailed(f"no link fits {called}: its times do not grow with the bytes")
-    network, local = _links(largest, found, inner)
-    notes = (
-        *_notes(largest, found, found.link, len(tests)),
-        *_not_measured(largest, found, called_inner),
-        *(_of_sums(largest, found) if sums else ()),
-        *_left_out([one for _, of in read_in for one in of], tests),
-    )
+    one_host, sums = place(largest)[0] == 1, largest.collective == ALLREDUCE
+    network, local = (ASSUMED, found.link) if one_host else (found.link, _within(largest, found, inner))
+    notes = [*_notes(largest, found, len(tests)), *(_of_sums(largest) if sums else ())]
+    if one_host:
+        notes.append(f"the link between hosts was not measured: {told(ASSUMED)} assumed; --network says another")
+    elif not found.inner:
+        notes.append(f"the link within hosts was not measured: taken as {called_inner}")
     made = Cluster(
         name=name,
         hosts=_hosts(largest),
@@ -59,44 +57,31 @@ def profile(paths: Sequence[str], name: str, ranks: int | None = None, each: int
         provenance=Provenance(
             traces=tuple(Path(path).name for path in paths),
             made=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-            notes=notes,
+            notes=(*notes, *_left_out([one for of in read_in for one in of], tests)),
             workers=len(largest.hosts),
             hosts=len(set(largest.hosts)),
-            links_measured=place(largest)[0] > 1,
-            local_measured=place(largest)[0] == 1 or found.inner is not None,
+            links_measured=not one_host,
+            local_measured=one_host or found.inner is not None,
             sums_in_links=sums and catalogue.gpu_of(largest.device) is None,
         ),
     )
-    return nccl_checks.added(made, tests, found, sum_s_per_byte(largest)) if sums else made
+    off: list[float] = []
+    for test in tests if sums else ():
+        measured_s, simulated_s = nccl_checks.seconds_of(made, test, sum_s_per_byte(largest))
+        off += (simulated_s / measured_s - 1).tolist()
+    if not off:
+        return made
+    return made.known(
+        f"simulated with the profile, {len(off)} of the rows are off by {min(off):+.1%} to {max(off):+.1%}"
+    )
 
 
-def inner_of(gpu: Gpu | None) -> tuple[Link, str]:
-    """The link within hosts where no test tells it, and what it is called: that of the catalogue's hosts with this GPU, or a free one."""
-    name = catalogue.inner_link(gpu.name) if gpu else None
-    return (catalogue.find("links", name), f"{name}, by the GPU's name") if name else (FREE, "free")
-
-
-def _links(largest: Measured, found: Fit, inner: Link) -> tuple[Link, Link]:
-    """The links between hosts and within them.
-
-    Where hosts had several ranks, messages within a host are as late as those between hosts, which the tests see, and no slower.
-    """
-    hosts, each = place(largest)
-    if hosts == 1:
-        return ASSUMED, found.link
-    if found.inner or each == 1:
-        return found.link, found.inner or inner
-    bandwidth = inner.bandwidth_bytes_per_s
-    if not algorithms.travel(found.algorithms[1], hosts, each).within:  # by which the fit has not reckoned
-        bandwidth = max(bandwidth, found.link.bandwidth_bytes_per_s)
-    return found.link, Link(latency_s=found.link.latency_s, overhead_s=0, bandwidth_bytes_per_s=bandwidth)
-
-
-def _not_measured(largest: Measured, found: Fit, inner: str) -> list[str]:
-    """The link that no test tells, in a line."""
-    if place(largest)[0] == 1:
-        return [f"the link between hosts was not measured: {told(ASSUMED)} assumed; --network says another"]
-    return [] if found.inner else [f"the link within hosts was not measured: taken as {inner}"]
+def _within(largest: Measured, found: Fit, inner: Link) -> Link:
+    """The link within hosts; where these had several ranks, its messages are as late as those between hosts, which the tests see."""
+    if found.inner or place(largest)[1] == 1:
+        return found.inner or inner
+    bandwidth = max(inner.bandwidth_bytes_per_s, found.link.bandwidth_bytes_per_s)
+    return Link(latency_s=found.link.latency_s, overhead_s=0, bandwidth_bytes_per_s=bandwidth)
 
 
 def _used(found: list[Measured], path: str, several: bool) -> list[Measured]:
@@ -105,7 +90,7 @@ def _used(found: list[Measured], path: str, several: bool) -> list[Measured]:
     Raises:
         WrongSetting: it has none of them.
     """
-    if sums := [test for test in found if test.collective == "all_reduce"]:
+    if sums := [test for test in found if test.collective == ALLREDUCE]:
         return sums
     names = ", ".join(dict.fromkeys(test.collective for test in found))
     if several:
@@ -116,26 +101,25 @@ def _used(found: list[Measured], path: str, several: bool) -> list[Measured]:
     return known[:1]
 
 
-def _left_out(read_of: list[Measured], used: list[Measured]) -> list[str]:
+def _left_out(read_of: list[Measured], used: list[Measured]) -> Iterator[str]:
     """What the texts have beside that which is fitted, in lines."""
     others = dict.fromkeys(
         f"{one.collective} of {len(one.hosts)} ranks, {len(one.sizes)} rows" for one in read_of if one not in used
     )
-    notes = [f"left out: {'; '.join(others)}"] if others else []
+    if others:
+        yield f"left out: {'; '.join(others)}"
     if cut := sum(one.left_out for one in used):
-        notes.append(f"{cut} row{'s' * (cut > 1)} left out: cut, or with other text in {'them' if cut > 1 else 'it'}")
-    return notes
+        yield f"{cut} row{'s' * (cut > 1)} left out: cut, or with other text in {'them' if cut > 1 else 'it'}"
 
 
 def _hosts(measured: Measured) -> tuple[Host, ...]:
     """Hosts with as many GPUs as had ranks; of a name, where the catalogue has the device."""
     each = Counter(measured.hosts)
     gpu = catalogue.gpu_of(measured.device)
-    several = [(name, several) for name, several in each.items()]
-    if len({count for _, count in several}) == 1:
-        count = several[0][1]
-        return (Host(name="host", count=len(several), cores=count, gpus=count, gpu=gpu),)
-    return tuple(Host(name=name, cores=count, gpus=count, gpu=gpu) for name, count in several)
+    if len({*each.values()}) == 1:
+        count = each[measured.hosts[0]]
+        return (Host(name="host", count=len(each), cores=count, gpus=count, gpu=gpu),)
+    return tuple(Host(name=name, cores=count, gpus=count, gpu=gpu) for name, count in each.items())
 
 
 def sum_s_per_byte(measured: Measured) -> float:
@@ -144,59 +128,39 @@ def sum_s_per_byte(measured: Measured) -> float:
     return nominal.of_memory(gpu.memory_bytes_per_s)["reduce"].slope_s if gpu else 0.0
 
 
-def _of_sums(measured: Measured, found: Fit) -> list[str]:
-    """The share of the largest test that is no link's, in a line, and what the link would be with it; or that none is told from it."""
+def _of_sums(measured: Measured) -> Iterator[str]:
+    """The share of the largest test that is no link's, in a line; or that none is told from it."""
     gpu = catalogue.gpu_of(measured.device)
     if gpu is None:
-        return [
-            "sums are part of the link's time: the memory of a GPU without a name is not known; they cost nothing besides"
-        ]
-    whole_s, size_bytes = float(measured.seconds[-1]), float(measured.sizes[-1])
-    adds = algorithms.added(found.algorithms[1], *place(measured))
-    share = min(sum_s_per_byte(measured) * adds * size_bytes / whole_s, MOST_SPENT)
-    if share < LEAST_SUMS:
-        return []
-    of = algorithms.travel(found.algorithms[1], *place(measured))
-    seen = (of.between or of.within) * size_bytes / whole_s / BYTES_OF_GBIT
-    return [
-        f"{share:.0%} of the largest test's time is taken as sums, by the memory of {gpu.name}, and the rest as the link: "
-        f"together they pass {seen:.4g} Gbit/s"
-    ]
+        yield "sums are part of the link's time: the memory of a GPU without a name is not known; they cost nothing besides"
+        return
+    sums_s = sum_s_per_byte(measured) * (1 - 1 / len(measured.hosts)) * measured.sizes[-1]
+    share = min(sums_s / measured.seconds[-1], MOST_SPENT)
+    if share >= LEAST_SUMS:
+        yield f"{share:.0%} of the largest test's time is taken as sums, by the memory of {gpu.name}, and the rest as the link"
 
 
-def _notes(measured: Measured, found: Fit, link: Link, texts: int) -> tuple[str, ...]:
+def _notes(measured: Measured, found: Fit, texts: int) -> Iterator[str]:
     ranks, hosts = len(measured.hosts), len(set(measured.hosts))
-    small, large = found.algorithms
-    notes = [
+    others = f"; with {texts - 1} text{'s' * (texts > 2)} of other ranks" * (texts > 1)
+    yield (
         f"{measured.collective} of {ranks} ranks on {hosts} host{'s' * (hosts != 1)}, {len(measured.sizes)} sizes of "
-        f"{measured.sizes[0]:.3g} to {measured.sizes[-1]:.3g} bytes: a link of {told(link)}, off by {found.error:.1%} (root mean square)"
-    ]
-    if texts > 1:
-        notes[0] += f"; with {texts - 1} text{'s' * (texts > 2)} of other ranks"
-        notes.append(f"NCCL's {large}: simulate with --set algorithm={large}")
-        if found.trees:
-            notes.append(
-                "small messages take rounds of trees, whose number grows with the logarithm of hosts, as NCCL's do"
-            )
-        if found.uneven or found.both_ways > 1:
-            two = f"; a byte takes {found.both_ways:.2f} times as long between two hosts alone" * (found.both_ways > 1)
-            notes.append(
-                f"bandwidth falls with hosts, as where their links differ by {found.uneven:.0%} (standard deviation){two}"
-            )
-    elif measured.collective == "all_reduce":
-        if small == large:
-            said = "taken as a ring: one number of ranks does not determine the algorithm"
-        else:
-            said = f"up to {found.until_bytes:.3g} bytes {small} explains the times best, beyond {large}"
-        notes.append(f"{said}; simulate with --set algorithm={large}")
+        f"{measured.sizes[0]:.3g} to {measured.sizes[-1]:.3g} bytes: a link of {told(found.link)}, off by {found.error:.1%} "
+        f"(root mean square){others}"
+    )
+    if measured.collective == ALLREDUCE:
+        yield "taken as a ring: simulate with --set algorithm=ring"
+    if found.trees:
+        yield "small messages take rounds of trees, whose number grows with the logarithm of hosts, as NCCL's do"
+    if found.uneven or found.both_ways > 1:
+        two = f"; a byte takes {found.both_ways:.2f} times as long between two hosts alone" * (found.both_ways > 1)
+        yield f"bandwidth falls with hosts, as where their links differ by {found.uneven:.0%} (standard deviation){two}"
     if measured.seconds[-1] < 2 * measured.seconds[0]:
-        notes.append(
-            "the largest message takes less than twice as long as the smallest: the bandwidth is hardly known, test larger ones"
-        )
+        yield "the largest message takes less than twice as long as the smallest: the bandwidth is hardly known, test larger ones"
     if measured.device and catalogue.gpu_of(measured.device) is None:
-        notes.append(f"{measured.device} is no GPU of the catalogue: computing is nominal")
+        yield f"{measured.device} is no GPU of the catalogue: computing is nominal"
     if not measured.whole:
-        notes.append("the text has no end (average bus bandwidth): further sizes may be missing")
+        yield "the text has no end (average bus bandwidth): further sizes may be missing"
     if measured.wrong:
-        notes.append(f"the tests found {measured.wrong} wrong results")
-    return (*notes, *measured.notes)
+        yield f"the tests found {measured.wrong} wrong results"
+    yield from measured.notes

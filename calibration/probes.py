@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from math import exp
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
@@ -55,15 +54,6 @@ class Probe(BaseModel):
             if part is not None:
                 _check_measured(part)
         return self
-
-    @property
-    def varied(self) -> str:
-        """The spread of its measurements from one time to another, as text."""
-        link = self.network or self.local
-        if link is None or link.bandwidth_spread is None or link.latency_spread is None:
-            return "the probe does not say how its measurements differed (an older version made it): probe again"
-        latency, bandwidth = (f"{exp(spread) - 1:.0%}" for spread in (link.latency_spread, link.bandwidth_spread))
-        return f"from time to time the probe's bandwidth differed by {bandwidth}, its latency by {latency} (standard deviation)"
 
     def links(self, polls: bool) -> dict[str, Link]:
         """The probed links by their names in a cluster; see Measured.link."""

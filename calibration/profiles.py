@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from statistics import fmean
+from typing import Any, NamedTuple
 
 import numpy as np
 from pydantic import ValidationError
@@ -20,9 +22,10 @@ from calibration.probes import Probe
 from sim.base.errors import RunFailed, WrongSetting, from_validation
 from sim.base.files import write_text
 from sim.job import replay
+from sim.model.costs import Line
 from sim.model.sizes import ITEM_BYTES
 from sim.platform.cluster import ASSUMED, FREE, UNCOUNTED, Cluster, Host, Link, Model, Provenance
-from sim.platform.other_sizes import told
+from sim.recording.pauses import SETS_THE_PACE
 from sim.recording.traces import Trace
 
 DIGITS = 6
@@ -44,7 +47,6 @@ def make(
     shared_cores: int | None = None,
     network: Link | None = None,
     item_bytes: float = ITEM_BYTES,
-    adapted: Callable[[Cluster], Cluster] = lambda made: made,
 ) -> Cluster:
     """The profile of the cluster that the traces were recorded on.
 
@@ -56,7 +58,6 @@ def make(
             then used for contention between busy cores alone.
         network: the link between hosts, if it was not probed.
         item_bytes: of a number of the gradients, as ranks sum them.
-        adapted: what else the caller knows of the costs; the errors of the profile are judged with it.
 
     Raises:
         WrongSetting: there are no traces; one is incomplete, of an impossible job, or without computation after its warm-up; or cores
@@ -68,7 +69,15 @@ def make(
     for source in sources:
         checks.check(source.trace, source.name)
     with checks.fitting(", ".join(source.name for source in sources)):
-        return _made(sources, name, probe, shared_cores, network, item_bytes, adapted)
+        return _made(sources, name, probe, shared_cores, network, item_bytes)
+
+
+class _Found(NamedTuple):
+    """What runs determined: fields of a cluster, and lines about them; `linked` if the link between hosts is among them."""
+
+    fields: dict[str, Any]
+    notes: list[str]
+    linked: bool = False
 
 
 def _made(
@@ -78,125 +87,109 @@ def _made(
     shared_cores: int | None,
     network: Link | None,
     item_bytes: float,
-    adapted: Callable[[Cluster], Cluster],
 ) -> Cluster:
     """The profile of sound runs, by what they are of."""
+    apart = sources if shared_cores is None else _of_several_hosts(sources, shared_cores)
+    place = of_traces([s.trace for s in sources], probe.cores if probe else None)
+    used, theirs = sources, [s for s in sources if servers.is_of_servers(s.trace)]
+    summed = [s for s in sources if collectives.is_of_a_library(s.trace)] if shared_cores is None else []
+    if theirs:
+        found = _of_servers(theirs, [s.trace for s in sources if s not in theirs], place.cores[0], probe)
+    elif summed and len(place.names) == 1:
+        theirs, found = summed, _of_a_library(summed, [s.trace for s in sources], place)
+    else:
+        used = theirs = apart
+        place = of_traces([s.trace for s in apart], shared_cores=shared_cores) if shared_cores else place
+        found = _of_protocols(apart, place, probe, [s.trace for s in sources if s not in apart], network)
+    fields = found.fields
+    if probe:
+        fields |= {"oversleep_s": probe.oversleep_s, "oversleep_spread": probe.oversleep_spread}
+    fields["costs"] = {w: of.model_copy(update={"item_bytes": item_bytes}) for w, of in fields["costs"].items()}
     if shared_cores is not None:
-        return _of_one_machine(sources, name, probe, shared_cores)
-    traces = [s.trace for s in sources]
-    place = of_traces(traces, probe.cores if probe else None)
-    if any(servers.is_of_servers(trace) for trace in traces):
-        theirs = [source for source in sources if servers.is_of_servers(source.trace)]
-        return residuals.known(_of_servers(sources, name, place, probe), theirs)
-    if len(place.names) == 1 and any(collectives.is_of_a_library(trace) for trace in traces):
-        theirs = [source for source in sources if collectives.is_of_a_library(source.trace)]
-        return residuals.known(_of_a_library(sources, name, place, probe), theirs)
-    made = _of_protocols(sources, name, place, probe, network=network)
-    costs = {name: of.model_copy(update={"item_bytes": item_bytes}) for name, of in made.costs.items()}
-    return residuals.known(adapted(made.model_copy(update={"costs": costs})), sources)
+        hosts = [host.model_copy(update={"slots": _sat_on(host, apart)}) for host in fields["hosts"]]
+        fields |= {"shared_cores": shared_cores, "hosts": tuple(hosts)}
+    about = _provenance(used, found.notes, probe, network, found.linked)
+    made, traces = Cluster(name=name, provenance=about, **fields), [s.trace for s in theirs]
+    if theirs is apart and probe and probe.network:
+        made = messages.known(made, traces)
+    return residuals.known(_paced(made, traces), theirs)
 
 
-def _of_one_machine(sources: list[Source], name: str, probe: Probe | None, shared_cores: int) -> Cluster:
-    """The profile of hosts that share a machine's cores."""
+def _of_several_hosts(sources: list[Source], shared_cores: int) -> list[Source]:
+    """The runs of hosts that share a machine's cores.
+
+    Raises:
+        WrongSetting: no such number, or no such run.
+    """
     if shared_cores < 1:
         raise WrongSetting("--shared-cores", shared_cores, "an integer from 1")
-    theirs = [s for s in sources if len(hosts_of(s.trace)) > 1]
-    if not theirs:
+    found = [s for s in sources if len(hosts_of(s.trace)) > 1]
+    if not found:
         raise WrongSetting("--shared-cores", shared_cores, "no such option for runs that had one host")
-    traces, beside = [s.trace for s in theirs], [s for s in sources if s not in theirs]
-    if any(servers.is_of_servers(trace) for trace in traces):
-        place = of_traces([s.trace for s in sources], probe.cores if probe else None)
-        made = _of_servers(sources, name, place, probe)
-    else:
-        place = of_traces(traces, shared_cores=shared_cores)
-        made = _of_protocols(theirs, name, place, probe, [s.trace for s in beside])
-    hosts = tuple(host.model_copy(update={"slots": _sat_on(host, traces)}) for host in made.hosts)
-    return residuals.known(made.model_copy(update={"shared_cores": shared_cores, "hosts": hosts}), theirs)
+    return found
 
 
-def _sat_on(host: Host, traces: list[Trace]) -> int | None:
+def _sat_on(host: Host, sources: list[Source]) -> int | None:
     """The largest number of ranks on a host, because the cores that all hosts share do not give it."""
-    return max([name for name, _ in trace.header.hosts].count(host.name) for trace in traces) or host.slots
+    return max([name for name, _ in s.trace.header.hosts].count(host.name) for s in sources) or host.slots
 
 
 def _of_protocols(
-    sources: list[Source],
-    name: str,
-    place: Placement,
-    probe: Probe | None,
-    beside: Sequence[Trace] = (),
-    network: Link | None = None,
-) -> Cluster:
-    """The profile for protocols' own texts; runs `beside`, on one machine, tell how much busy cores slow each other."""
+    sources: list[Source], place: Placement, probe: Probe | None, beside: list[Trace], network: Link | None
+) -> _Found:
+    """What runs of protocols' own texts determine; runs `beside`, on one machine, tell how much busy cores slow each other."""
     traces = [s.trace for s in sources]
     place = _looking(place, [*traces, *beside], probe)
-    apart = _looking(of_traces(beside), beside, probe) if beside else None
-    contention = contentions.fit(list(beside), apart) if apart else contentions.NONE
-    switching = contentions.of_gpus(traces, place) if place.gpus else contentions.NONE
-    if not (apart or place.gpus):  # what GPUs compute says nothing of cores
+    contention = switching = contentions.NONE
+    if beside:
+        contention = contentions.fit(beside, _looking(of_traces(beside), beside, probe))
+    elif not place.gpus:  # what GPUs compute says nothing of cores
         contention = contentions.fit(traces, place)
-    workloads = sorted({trace.header.workload for trace in traces})
-    learned = {w: _learn(w, sources, place, contention.value, switching.value) for w in workloads}
-    said = [f"{w}: {note}" for w, x in learned.items() for note in x.notes]
+    if place.gpus:
+        switching = contentions.fit(traces, place, "switching")
+    learned, said = _learned(sources, place, contention, switching)
     if place.poll_s:
         said.append(f"a poll of a waiting rank takes {place.poll_s * 1e6:.0f} us of a core")
     if place.gpus:
-        known = f"1 + it known to within {switching.error:.0%}, standard deviation"
-        said.append(f"ranks that compute on one GPU at once: switching {switching.value:.2f} ({known})")
-    made = Cluster(
-        name=name,
-        hosts=_hosts(place, [x.speeds for x in learned.values()], contention, switching),
-        oversleep_s=probe.oversleep_s if probe else 0.0,
-        oversleep_spread=probe.oversleep_spread if probe else None,
-        poll_s=place.poll_s,
-        costs={w: x.costs for w, x in learned.items()},
-        provenance=_provenance(sources, said, probe, network),
-        **_links(sources, probe, place.poll_s > 0, network),
-    )
-    return messages.known(made, traces) if probe and probe.network else made
+        said.append(f"ranks that compute on one GPU at once: {_said('switching', switching)}")
+    links = {"network": FREE} if _communication_in_update(sources) else {"network": network or ASSUMED}
+    if probe and not _communication_in_update(sources):
+        links = probe.links(place.poll_s > 0) | ({"network": network} if network else {})
+    hosts = _hosts(place, [x.speeds for x in learned.values()], contention, switching)
+    costs = {w: x.costs for w, x in learned.items()}
+    return _Found({"hosts": hosts, "poll_s": place.poll_s, "costs": costs, **links}, said)
 
 
-def _of_servers(sources: list[Source], name: str, place: Placement, probe: Probe | None) -> Cluster:
-    """The profile for TensorFlow's own servers; other runs, on one machine, tell how much busy cores slow each other."""
-    theirs = [s for s in sources if servers.is_of_servers(s.trace)]
-    ours = [s.trace for s in sources if not servers.is_of_servers(s.trace)]
-    contention = contentions.fit(ours, _looking(of_traces(ours), ours, probe)) if ours else contentions.NONE
-    their_place = of_traces([s.trace for s in theirs], probe.cores if probe else None)
-    way = servers.way_of(theirs[0].trace)
-    further = probe.further_server.get(way, servers.FurtherServer()) if probe else servers.FurtherServer()
-    links = probe.links(polls=True) if probe else {}  # gRPC does not poll, and the time of polls is not in these
+def _of_servers(theirs: list[Source], others: list[Trace], cores: int, probe: Probe | None) -> _Found:
+    """What runs of TensorFlow's own servers determine; others, on one machine, tell how much busy cores slow each other."""
+    contention = contentions.fit(others, _looking(of_traces(others), others, probe)) if others else contentions.NONE
+    place = of_traces([s.trace for s in theirs], probe.cores if probe else None)
+    further, links = servers.FurtherServer(), dict[str, Link]()
+    if probe:  # gRPC does not poll, and the time of polls is not in these links
+        further, links = probe.further_server.get(servers.way_of(theirs[0].trace), further), probe.links(polls=True)
     network = links.get("library", links.get("network"))
-    named = [s.name for s in theirs]
-    fitted = servers.fit([s.trace for s in theirs], named, place.cores[0], contention.value, further, network)
-    said = f"{_said(contention)}, from {len(ours)} other runs" if ours else "contention of cores taken as none"
-    return Cluster(
-        name=name,
-        hosts=_hosts(their_place, [np.ones(len(their_place.names))], contention),
-        oversleep_s=probe.oversleep_s if probe else 0.0,
-        oversleep_spread=probe.oversleep_spread if probe else None,
-        costs=fitted.costs,
-        provenance=_provenance(sources, [*fitted.notes, said], probe, linked="network" in fitted.links),
-        **fitted.links,
-    )
+    fitted = servers.fit([s.trace for s in theirs], [s.name for s in theirs], cores, contention.value, further, network)
+    said = "contention of cores taken as none"
+    if others:
+        said = f"{_said('contention', contention)}, from {len(others)} other runs"
+    hosts = _hosts(place, [np.ones(len(place.names))], contention)
+    fields = {"hosts": hosts, "costs": fitted.costs, **fitted.links}
+    return _Found(fields, [*fitted.notes, said], "network" in fitted.links)
 
 
-def _of_a_library(sources: list[Source], name: str, place: Placement, probe: Probe | None) -> Cluster:
-    """The profile of one machine for a library that sums. All runs determine how much busy cores slow one another."""
-    theirs = [s for s in sources if collectives.is_of_a_library(s.trace)]
-    contention = contentions.fit([s.trace for s in sources], place)
+def _of_a_library(theirs: list[Source], traces: list[Trace], place: Placement) -> _Found:
+    """What runs of a library that sums determine on one machine. All runs tell how much busy cores slow one another."""
+    contention = contentions.fit(traces, place)
     fitted = collectives.fit([s.trace for s in theirs], [s.name for s in theirs], place.cores[0], contention.value)
-    learned = {w: _learn(w, theirs, place, contention.value) for w in sorted({s.trace.header.workload for s in theirs})}
-    said = f"{_said(contention)}, from {len(sources)} runs, {len(sources) - len(theirs)} of them without the library"
-    notes = [f"{w}: {note}" for w, x in learned.items() for note in x.notes]
-    return Cluster(
-        name=name,
-        hosts=_hosts(place, [x.speeds for x in learned.values()], contention),
-        oversleep_s=probe.oversleep_s if probe else 0.0,
-        oversleep_spread=probe.oversleep_spread if probe else None,
-        costs={w: x.costs.model_copy(update=fitted.of_calls) for w, x in learned.items()},
-        local=fitted.local,
-        provenance=_provenance(sources, [*fitted.notes, *notes, said], probe),
-    )
+    learned, notes = _learned(theirs, place, contention)
+    without = f"{len(traces) - len(theirs)} of them without the library"
+    said = f"{_said('contention', contention)}, from {len(traces)} runs, {without}"
+    fields = {
+        "hosts": _hosts(place, [x.speeds for x in learned.values()], contention),
+        "costs": {w: x.costs.model_copy(update=fitted.of_calls) for w, x in learned.items()},
+        "local": fitted.local,
+    }
+    return _Found(fields, [*fitted.notes, *notes, said])
 
 
 def _looking(place: Placement, traces: Sequence[Trace], probe: Probe | None) -> Placement:
@@ -206,16 +199,20 @@ def _looking(place: Placement, traces: Sequence[Trace], probe: Probe | None) -> 
     return replace(place, poll_s=poll_s, oversleep_s=oversleep_s)
 
 
-def _learn(
-    workload: str, sources: list[Source], place: Placement, contention: float, switching: float = 0.0
-) -> Learned:
-    mine = [s for s in sources if s.trace.header.workload == workload]
-    rows = measured([s.trace for s in mine], [s.name for s in mine], place, contention, switching)
-    return learn(rows, list(place.of_rank))
+def _learned(
+    sources: list[Source], place: Placement, contention: Contention, switching: Contention = contentions.NONE
+) -> tuple[dict[str, Learned], list[str]]:
+    """Costs and speeds by workload, and lines about them."""
+    found = {}
+    for workload in sorted({s.trace.header.workload for s in sources}):
+        mine = [s for s in sources if s.trace.header.workload == workload]
+        rows = measured([s.trace for s in mine], place, contention.value, switching.value)
+        found[workload] = learn(rows, list(place.of_rank))
+    return found, [f"{workload}: {note}" for workload, of in found.items() for note in of.notes]
 
 
-def _said(contention: Contention) -> str:
-    return f"contention {contention.value:.2f} (1 + it known to within {contention.error:.0%}, standard deviation)"
+def _said(what: str, known: Contention) -> str:
+    return f"{what} {known.value:.2f} (1 + it known to within {known.error:.0%}, standard deviation)"
 
 
 def _hosts(
@@ -230,22 +227,40 @@ def _hosts(
     if (speed == 1).all() and not place.shared and set(place.cores) == {1}:
         return (Host(count=len(speed)),)
     return tuple(
-        Host(
-            name=name,
-            cores=cores,
-            slots=max(cores, place.of_rank.count(i)),
-            speed=float(speed[i]),
-            **slowed,
-        )
+        Host(name=name, cores=cores, slots=max(cores, place.of_rank.count(i)), speed=float(speed[i]), **slowed)
         for i, (name, cores) in enumerate(zip(place.names, place.cores, strict=True))
     )
 
 
-def _links(sources: list[Source], probe: Probe | None, polls: bool, network: Link | None) -> dict[str, Link]:
-    if _communication_in_update(sources):
-        return {"network": FREE}
-    found = probe.links(polls) if probe else {"network": ASSUMED}
-    return found | {"network": network} if network else found
+def _paced(made: Cluster, traces: Sequence[Trace]) -> Cluster:
+    """The profile where processes that load beside computing set the pace, so that faster computing waits longer for them.
+
+    Ranks that sum gradients go on together. The one whose minibatch comes last has waited for nothing else, and the others' loaders have
+    worked on while they waited for it. Its wait is therefore that of all.
+    """
+    costs, notes = dict(made.costs), list[str]()
+    for name, of in made.costs.items():
+        runs = [trace for trace in traces if trace.header.workload == name]
+        workers = sorted({trace.header.details.get("loader_workers") or 0 for trace in runs})
+        if not runs or not workers[0]:
+            continue
+        times, batch = fmean(map(_last_over_mean, runs)), max(trace.header.batch for trace in runs)
+        input_s, compute_s = times * float(of.input(batch)), float(of.compute(batch))
+        if input_s < SETS_THE_PACE * (input_s + compute_s):
+            continue
+        parts = {part: times * getattr(of.input, part) + getattr(of.compute, part) for part in ("base_s", "slope_s")}
+        costs[name] = of.model_copy(update={"loading": Line(**parts)})
+        beside = f"loaders of {' or '.join(map(str, workers))} workers set the pace, whatever computing takes"
+        notes.append(f"{name}: {beside}: {1e3 * (input_s + compute_s):.4g} ms for a batch of {batch}")
+    return made.model_copy(update={"costs": costs}).known(*notes)
+
+
+def _last_over_mean(trace: Trace) -> float:
+    """The longest waiting for a step's data of any rank, over that of all ranks; 1 where nothing waits."""
+    rows = trace.rows[(trace.rows["activity"] == "input") & (trace.rows["step"] >= trace.header.warmup)]
+    of_step = (rows["end_s"] - rows["start_s"]).groupby(rows["step"])
+    mean_s = of_step.mean().mean()
+    return float(of_step.max().mean() / mean_s) if mean_s > 0 else 1.0
 
 
 def _communication_in_update(sources: list[Source]) -> bool:
@@ -253,31 +268,21 @@ def _communication_in_update(sources: list[Source]) -> bool:
 
 
 def _provenance(
-    sources: list[Source], said: list[str], probe: Probe | None, network: Link | None = None, linked: bool = False
+    sources: list[Source], said: list[str], probe: Probe | None, network: Link | None, linked: bool
 ) -> Provenance:
     """The profile's origin; `linked` if the runs themselves determined the link between hosts."""
-    notes = [*(note for source in sources for note in source.notes), *said]
-    if _communication_in_update(sources):
+    notes, free = [*(note for source in sources for note in source.notes), *said], _communication_in_update(sources)
+    if free:
         notes.append("links are free: imported logs do not separate communication from work")
-    elif network:
-        notes.append(f"the link was given, not measured: {told(network)}")
-    elif not probe:
+    elif not (probe or network):
         notes.append("links, cores and oversleep assumed, because there was no probe: one rank a host, 10 Gbit/s")
-    elif not linked:
-        notes.append(probe.varied)
-    made = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    names = tuple(s.name for s in sources)
-    linked = linked or bool(probe and probe.network) or _communication_in_update(sources)
-    engines = tuple(sorted({engine for s in sources if (engine := s.trace.header.engine)}))
-    if len(engines) > 1:
-        notes.append(f"runs of {' and '.join(engines)} were fitted together: costs are of neither alone")
     return Provenance(
-        traces=names,
-        made=made,
+        traces=tuple(s.name for s in sources),
+        made=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         notes=tuple(notes),
         models=_models(sources),
-        links_measured=linked,
-        engines=engines,
+        links_measured=linked or bool(probe and probe.network) or free,
+        engines=tuple(sorted({engine for s in sources if (engine := s.trace.header.engine)})),
     )
 
 

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from statistics import fmean
 from typing import NamedTuple
 
 import numpy as np
 
-from calibration import checks, comparison, nccl_links, profiles, seating
+from calibration import checks, comparison, profiles, seating
 from calibration.estimators import lines
+from calibration.nccl_fits import ring_link
 from calibration.profiles import Source
 from sim.base.errors import WrongSetting
 from sim.job import replay
 from sim.job.header import Header
-from sim.model.costs import Line
 from sim.model.sizes import ITEM_BYTES
 from sim.platform import catalogue
 from sim.platform.cluster import Cluster, Link, Model
 from sim.platform.gpu import Gpu
 from sim.platform.other_sizes import told
 from sim.protocols import settings_of
-from sim.recording.pauses import SETS_THE_PACE
 from sim.recording.recorded import WORLDS
 from sim.recording.traces import Trace
 
@@ -69,21 +68,17 @@ def profile(sources: list[Source], name: str, link: Link | None = None) -> Clust
         name,
         network=found or link,
         item_bytes=item_bytes(largest),
-        adapted=lambda made: paced(made, [one.trace for one in sources]),
     )
     gpu = catalogue.gpu_of(str(head.details.get("gpu", "")))
-    made = seating.seated(made, each, nccl_links.inner_of(gpu))
+    made = seating.seated(made, each, str(head.details.get("gpu") or "a GPU") if head.gpus else "")
     if found and hosts == 1 and not head.gpus:
         made = made.model_copy(update={"local": made.local.model_copy(update={"by_port": True})})
-    if head.gpus:
-        here = [host.model_copy(update={"gpus": host.slots, "gpu": gpu}) for host in made.hosts]
-        made = made.model_copy(update={"hosts": tuple(here)})
     if link:
         made = made.model_copy(update={"network": link} | ({} if found else {"local": profiles.FREE}))
     assert made.provenance is not None  # `make` has made one
     models, elsewhere = _carried(made, [one.trace.header for one in sources], gpu)
     return made.known(
-        notes=(*_notes(sources, largest, found, link), *map(str, _left(made.provenance.notes)), *elsewhere),
+        notes=(*_notes(sources, largest, found), *made.provenance.notes, *elsewhere),
         models=models,
         links_measured=bool(found) and hosts > 1,
         local_measured=bool(found) and hosts == 1,
@@ -116,35 +111,6 @@ def _carried(made: Cluster, heads: Sequence[Header], gpu: Gpu | None) -> tuple[d
                 f"{name}: --workload PROFILE --cluster HOST asks it of other hosts: computing by {by}, and no wait for data"
             )
     return models, notes
-
-
-def paced(made: Cluster, traces: Sequence[Trace]) -> Cluster:
-    """The profile where processes that load beside computing set the pace, so that faster computing waits longer for them.
-
-    Ranks that sum gradients go on together. The one whose minibatch comes last has waited for nothing else, and the others' loaders have
-    worked on while they waited for it. Its wait is therefore that of all.
-    """
-    costs, notes = dict(made.costs), list[str]()
-    for name, of in made.costs.items():
-        runs = [trace for trace in traces if trace.header.workload == name]
-        workers = sorted({trace.header.details.get("loader_workers") or 0 for trace in runs})
-        times, batch = fmean(map(_last_over_mean, runs)), max(trace.header.batch for trace in runs)
-        input_s, compute_s = times * float(of.input(batch)), float(of.compute(batch))
-        if not workers[0] or input_s < SETS_THE_PACE * (input_s + compute_s):
-            continue
-        parts = {part: times * getattr(of.input, part) + getattr(of.compute, part) for part in ("base_s", "slope_s")}
-        costs[name] = of.model_copy(update={"loading": Line(**parts)})
-        beside = f"loaders of {' or '.join(map(str, workers))} workers set the pace, whatever computing takes"
-        notes.append(f"{name}: {beside}: {1e3 * (input_s + compute_s):.4g} ms for a batch of {batch}")
-    return made.model_copy(update={"costs": costs}).known(*notes)
-
-
-def _last_over_mean(trace: Trace) -> float:
-    """The longest waiting for a step's data of any rank, over that of all ranks; 1 where nothing waits."""
-    rows = trace.rows[(trace.rows["activity"] == "input") & (trace.rows["step"] >= trace.header.warmup)]
-    of_step = (rows["end_s"] - rows["start_s"]).groupby(rows["step"])
-    mean_s = of_step.mean().mean()
-    return float(of_step.max().mean() / mean_s) if mean_s > 0 else 1.0
 
 
 class Sums(NamedTuple):
@@ -195,16 +161,11 @@ def link_of(traces: Sequence[Trace]) -> Link | None:
     if ranks < 2 or not found:
         return None
     calls, sizes, seconds = (np.concatenate(column) for column in zip(*found, strict=True))
-    _, group = np.unique(np.column_stack([calls, sizes]), axis=0, return_inverse=True)
+    alike, group = np.unique(np.column_stack([calls, sizes]), axis=0, return_inverse=True)
     kept = (seconds > 0) & ~lines.stalled(seconds, group)
-    if not kept.any():
-        return None
-    calls, sizes, seconds, group = calls[kept], sizes[kept], seconds[kept], group[kept]
-    rounds, moved = calls * 2 * (ranks - 1), 2 * (ranks - 1) / ranks * sizes
-    design = np.column_stack([rounds, moved] if len(np.unique(group)) > 1 else [moved])
-    *latency_s, seconds_per_byte = lines.fit(design.astype(float), seconds, group)
-    bandwidth = 1 / seconds_per_byte if seconds_per_byte else float("inf")
-    return Link(latency_s=float(sum(latency_s)), overhead_s=0, bandwidth_bytes_per_s=float(bandwidth))
+    groups = np.unique(group[kept])
+    mean_s = np.array([seconds[kept & (group == one)].mean() for one in groups])
+    return ring_link(ranks, alike[groups, 0], alike[groups, 1], mean_s) if len(groups) else None
 
 
 def item_bytes(trace: Trace) -> float:
@@ -217,32 +178,14 @@ def item_bytes(trace: Trace) -> float:
     return float(moved / replay.workload_of(trace.header).parameters)
 
 
-def _left(notes: Sequence[str]) -> list[str]:
-    """Notes of a fit without those on a link that was given to it: here it was measured."""
-    return [note for note in notes if not note.startswith(("the link was given", "links, cores and oversleep"))]
-
-
-def _notes(sources: list[Source], largest: Trace, found: Link | None, link: Link | None) -> list[str]:
+def _notes(sources: list[Source], largest: Trace, found: Link | None) -> Iterator[str]:
     head = largest.header
-    seconds = comparison.activities_s(largest)
-    listed = ", ".join(f"{name} {1e3 * each_s:.3g} ms" for name, each_s in seconds.items())
-    notes = [f"{head.ranks} rank{'s' * (head.ranks > 1)} on {head.cluster}, in a step of each: {listed}"]
-    if found:
-        notes.append(f"a ring takes as long as the allreduces on a link of {told(found)}")
-    if link:
-        notes.append(f"the link between hosts was given, not measured: {told(link)}")
-    elif not found:
-        notes.append("no allreduce was seen")
-    notes += [f"{source.name}: {note}" for source in sources for note in source.trace.header.details.get("notes", ())]
-    notes += [
-        f"{source.name}: cut short, or left before its loader had no more"
-        for source in sources
-        if not source.trace.header.complete
-    ]
-    settings = "".join(f" --set {one}" for one in _settings(head))
-    notes.append(f"simulate with --protocol {head.protocol}{settings}")
-    return notes
-
-
-def _settings(head: Header) -> list[str]:
-    return settings_of(replay.protocol_of(head))
+    listed = ", ".join(f"{name} {1e3 * each_s:.3g} ms" for name, each_s in comparison.activities_s(largest).items())
+    yield f"{head.ranks} rank{'s' * (head.ranks > 1)} on {head.cluster}, in a step of each: {listed}"
+    yield f"a ring takes as long as the allreduces on a link of {told(found)}" if found else "no allreduce was seen"
+    for source in sources:
+        yield from (f"{source.name}: {note}" for note in source.trace.header.details.get("notes", ()))
+        if not source.trace.header.complete:
+            yield f"{source.name}: cut short, or left before its loader had no more"
+    settings = "".join(f" --set {one}" for one in settings_of(replay.protocol_of(head)))
+    yield f"simulate with --protocol {head.protocol}{settings}"

@@ -119,7 +119,7 @@ def fit(
         link = _network(_awake(chains), network, further)
         chains = [chain._replace(wire_s=_wire_s(chain.size_bytes, link)) for chain in chains]
     chains = [_slowed_less(chain, cores, contention) for chain in chains]
-    carried = Carried.of(_awake(chains))
+    carried = _carried(_awake(chains))
     called, link = ("network", link) if link else ("local", _local(carried, further))
     costs, notes = {}, [f"the {called} link fitted from {len(_awake(chains))} runs and a probe of one server more"]
     for workload in sorted({trace.header.workload for trace in traces}):
@@ -142,13 +142,11 @@ def _check(traces: list[Trace], names: list[str], network: Link | None) -> None:
             given = f"{header.workers} workers, {header.servers} servers"
             raise WrongSetting(name, given, "runs of 1 worker and 1 server, of those with --runtime tensorflow")
         if travels(trace) != travels(traces[0]):
-            raise WrongSetting(
-                name, "worker and server placed otherwise than in other runs", "one host, or one for each, in all"
-            )
+            given = "worker and server placed otherwise than in other runs"
+            raise WrongSetting(name, given, "one host, or one for each, in all")
         if travels(trace) and network is None:
             raise WrongSetting("--probe", None, f"a probe of the link between hosts: {name} is of two hosts")
-        mine = [t for t in traces if t.header.workload == header.workload]
-        if all(_slept(t) for t in mine):
+        if all(_slept(other) for other in traces if other.header.workload == header.workload):
             raise WrongSetting(name, "induced sleeps in every run", f"runs of {header.workload} without stragglers too")
     ways = sorted({way_of(trace) for trace in traces})
     if len(ways) > 1:
@@ -156,19 +154,13 @@ def _check(traces: list[Trace], names: list[str], network: Link | None) -> None:
 
 
 def _check_rows(trace: Trace, name: str) -> None:
-    """All phases of a worker's step are there, and computing and travelling took some time."""
+    """All phases of a worker's step are there."""
     rows = trace.rows[trace.rows["step"] >= trace.header.warmup]
     servers = rows["rank"] < trace.header.servers
     for of, activities in ((~servers, CHAIN), (servers, ("reduce", "update"))):
-        missing = set(activities) - set(rows.loc[of, "activity"])
-        if missing:
-            raise WrongSetting(
-                name, f"no row of {sorted(missing)[0]} after its warm-up", f"rows of {', '.join(activities)}"
-            )
-    sent = rows[~servers & (rows["activity"] == "send")]
-    computed = rows[~servers & (rows["activity"] == "compute")]
-    if not (sent["bytes"].iloc[0] > 0 and (computed["end_s"] - computed["start_s"]).sum() > 0):
-        raise WrongSetting(name, "messages of 0 bytes, or computation that took no time", "a run that was recorded")
+        if missing := sorted(set(activities) - set(rows.loc[of, "activity"])):
+            allowed = f"rows of {', '.join(activities)}"
+            raise WrongSetting(name, f"no row of {missing[0]} after its warm-up", allowed)
 
 
 def _slept(trace: Trace) -> bool:
@@ -207,22 +199,18 @@ def _slowed_less(chain: Chain, cores: int, contention: float) -> Chain:
     return chain._replace(phase_s=phase_s, processor_s=chain.processor_s / by, wire_s=chain.wire_s / by)
 
 
-class Carried(NamedTuple):
-    """Seconds for each byte of the model, of the phases in which it travels."""
+def _carried(chains: list[Chain]) -> dict[str, float]:
+    """Seconds for each byte of the model, of the phases in which it travels: the slopes over models of several sizes.
 
-    pull_s_per_byte: float
-    push_s_per_byte: float
-
-    @classmethod
-    def of(cls, chains: list[Chain]) -> Carried:
-        """Base and slope from models of several sizes. With one size, the whole time of these phases is attributed to its bytes."""
-        sizes = [c.size_bytes for c in chains]
-        return cls(*(_line(sizes, [c.phase_s[name] for c in chains], steep=True)[1] for name in ("receive", "send")))
+    With one size, the whole time of these phases is attributed to its bytes.
+    """
+    sizes = [c.size_bytes for c in chains]
+    return {name: _line(sizes, [c.phase_s[name] for c in chains], steep=True).slope_s for name in ("receive", "send")}
 
 
-def _local(carried: Carried, further: FurtherServer) -> Link:
+def _local(carried: dict[str, float], further: FurtherServer) -> Link:
     """The link between processes of a host; a byte costs as much as in a push."""
-    return Link(latency_s=0, bandwidth_bytes_per_s=1 / max(carried.push_s_per_byte, 1e-14), **_ends(further))
+    return Link(latency_s=0, bandwidth_bytes_per_s=1 / max(carried["send"], 1e-14), **_ends(further))
 
 
 def _ends(further: FurtherServer) -> dict[str, float]:
@@ -252,19 +240,19 @@ def _wire_s(size_bytes: float, link: Link) -> float:
     return MESSAGES * link.latency_s + 2 * max(0.0, size_bytes - link.burst_bytes) / link.bandwidth_bytes_per_s
 
 
-def _costs(chains: list[Chain], link: Link, carried: Carried) -> Costs:
+def _costs(chains: list[Chain], link: Link, carried: dict[str, float]) -> Costs:
     """The costs of one workload: the part of its chain that is not the link's; further time of its phases is charged before them."""
     size_bytes, batches = chains[0].size_bytes, [c.batch for c in chains]
-    take_up_s_per_byte = max(0.0, carried.pull_s_per_byte - carried.push_s_per_byte)
+    take_up_s_per_byte = max(0.0, carried["receive"] - carried["send"])
     copied_s = 0.0 if chains[0].wire_s else 2 * link.occupancy_s(size_bytes)
     messages_s = MESSAGES * link.overhead_s + copied_s + take_up_s_per_byte * size_bytes
     known_s = [messages_s + c.phase_s["compute"] + c.phase_s["reduce"] + c.phase_s["update"] for c in chains]
     input_s = [max(0.0, c.length_s - known) for c, known in zip(chains, known_s, strict=True)]
     behind_s = [max(0.0, c.behind_s - 2 * MESSAGES * link.background_s) for c in chains]
     return Costs(
-        input=_as_line(batches, input_s),
-        compute=_as_line(batches, [c.phase_s["compute"] for c in chains]),
-        background=_as_line(batches, behind_s),
+        input=_line(batches, input_s),
+        compute=_line(batches, [c.phase_s["compute"] for c in chains]),
+        background=_line(batches, behind_s),
         take_up=Line(slope_s=take_up_s_per_byte),
         reduce=Line(slope_s=float(np.mean([c.phase_s["reduce"] for c in chains])) / size_bytes),
         update=Line(base_s=float(np.mean([c.phase_s["update"] for c in chains]))),
@@ -278,8 +266,8 @@ def _resume_s(awake: list[Chain], slept: list[Chain]) -> float:
     """The excess of a step after a sleep over one of the same batch in runs that never sleep; the mean over the runs that sleep."""
     if not slept:
         return 0.0
-    base_s, slope_s = _line([chain.batch for chain in awake], [chain.length_s for chain in awake])
-    more_s = [(chain.length_s - base_s - slope_s * chain.batch) / chain.slept for chain in slept]
+    usual = _line([chain.batch for chain in awake], [chain.length_s for chain in awake])
+    more_s = [(chain.length_s - float(usual(chain.batch))) / chain.slept for chain in slept]
     return max(0.0, float(np.mean(more_s)))
 
 
@@ -294,14 +282,9 @@ def _drift(chains: list[Chain]) -> np.ndarray:
     return np.array([c.length_s / kinds[c.batch] for c in chains])
 
 
-def _as_line(amounts, seconds) -> Line:
-    base_s, slope_s = _line(amounts, seconds)
-    return Line(base_s=base_s, slope_s=slope_s)
-
-
-def _line(amounts, seconds, steep: bool = False) -> tuple[float, float]:
+def _line(amounts: list[int], seconds: list[float], steep: bool = False) -> Line:
     """Base and slope, both 0 or more. With one amount everything is base, or slope. Means are fitted, because a mean step is predicted."""
-    amounts, seconds = np.asarray(amounts, float), np.asarray(seconds, float)
-    if len(np.unique(amounts)) == 1 and not steep:
-        return float(np.mean(seconds)), 0.0
-    return lines.line(amounts, np.maximum(seconds, LEAST_S))
+    if len(set(amounts)) == 1 and not steep:
+        return Line(base_s=float(np.mean(seconds)))
+    base_s, slope_s = lines.line(np.asarray(amounts, float), np.maximum(seconds, LEAST_S))
+    return Line(base_s=base_s, slope_s=slope_s)

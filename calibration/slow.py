@@ -38,7 +38,6 @@ def parser() -> command.Parser:
     )
     found.add_argument("run", nargs="+", metavar="RUN", help="a trace, or what --from says: steps, or torch's traces")
     found.add_argument("--usd-per-hour", type=float, metavar="USD", help="price of all hosts together")
-    found.add_argument("--cluster", metavar="FILE", help="hosts with prices in its place, such as p4d.24xlarge*2")
     found.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
     return found
 
@@ -50,25 +49,12 @@ def main(argv: list[str] | None = None) -> int:
         WrongSetting: a file that cannot be read, or a run whose ranks do not wait for one another.
     """
     given = parser().parse_args(argv)
-    usd, run = _usd_per_hour(given), _read(given)
-    answer = _answer(run, usd)
+    if given.usd_per_hour is not None:
+        check("--usd-per-hour", given.usd_per_hour, 0, MOST_USD)
+    run = _read(given)
+    answer = _answer(run, given.usd_per_hour)
     print(json.dumps(answer) if given.json else "\n".join(_lines(run, answer)))
     return 0
-
-
-def _usd_per_hour(given: Namespace) -> float | None:
-    usd = given.usd_per_hour
-    if given.cluster is not None:
-        if usd is not None:
-            raise WrongSetting("--usd-per-hour", usd, "nothing with --cluster, whose hosts have prices")
-        from sim.platform import cluster
-
-        usd = cluster.read(given.cluster).usd_per_hour
-        if usd is None:
-            raise WrongSetting("--cluster", given.cluster, "hosts with prices (price_per_hour), or --usd-per-hour")
-    if usd is not None:
-        check("--usd-per-hour", usd, 0, MOST_USD)
-    return usd
 
 
 def _read(given: Namespace) -> Run:

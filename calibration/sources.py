@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
 import re
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from calibration.importers import IMPORTERS
-from calibration.importers.logs import PACKED
+from calibration.importers.logs import beginning
 from sim.base.errors import WrongSetting
 from sim.base.nearest import nearest
 from sim.base.ranges import MOST, MOST_RANKS, check_integer
@@ -59,12 +57,7 @@ def guessed(path: str) -> str:
         return TORCH if first and guessed(str(first)) == TORCH else TRACE
     if not Path(path).exists():
         raise WrongSetting("TRACE", path, "a file or a folder that is there")
-    begins = b""
-    with suppress(OSError, EOFError):  # the reader says what is wrong with the file
-        with open(path, "rb") as raw:
-            packed = raw.read(2) == PACKED
-        with (gzip.open if packed else open)(path, "rb") as file:
-            begins = file.read(BEGINNING)
+    begins = beginning(path, BEGINNING)
     return next((kind for kind, like in CONTENTS.items() if like.match(begins)), STEPS)
 
 

@@ -20,7 +20,6 @@ from sim.recording.recorded import WORLDS
 
 if TYPE_CHECKING:
     from calibration.importers.about import About
-    from sim.model.workload import Workload
     from sim.platform.cluster import Cluster
     from sim.recording.traces import Trace
 
@@ -53,7 +52,7 @@ def found(
         if trace.header.world in WORLDS
         for note in trace.header.details["notes"]
     ]
-    return checked, comparison.other_engines(profile, runs) + said
+    return checked, said
 
 
 def _runs(profile: Cluster, named: Sequence[Named], of: Of) -> list[tuple[str, Trace]]:
@@ -71,7 +70,7 @@ def _runs(profile: Cluster, named: Sequence[Named], of: Of) -> list[tuple[str, T
         runs += [(source.name if len(sources) > 1 else one.path, source.trace) for source in sources]
     for group in groups(named, TORCH):
         run = torch_traces.recorded([of_rank.path for of_rank in group], _as_fitted(of(group[0]), profile))
-        runs.append((str(group[0]), run.trace(torch_traces.protocols_of([run])[0], None)))
+        runs.append((str(group[0]), run.trace(torch_traces.protocol_of([run]), None)))
     return runs
 
 
@@ -88,7 +87,8 @@ def _as_fitted(about: About, profile: Cluster) -> About:
 def _of_table(profile: Cluster, path: str, about: About) -> list[Checked]:
     """The rows of a table of scaling."""
     model, about = workloads.read(about.workload), _as_fitted(about, profile)
-    _check_known(profile, model)
+    if profile.costs_of(model) is None:
+        raise comparison.unknown(profile, model, "--workload")
     rows = replay.some_of(table.read(path, about.accumulated))
     if not rows.size:
         allowed = f"rows of at most {replay.MOST_RANKS} GPUs, of equal minibatches"
@@ -103,18 +103,13 @@ def _of_table(profile: Cluster, path: str, about: About) -> list[Checked]:
     return [comparison.of_step(*one) for one in zip(names, jobs, rows.step_s.tolist(), strict=True)]
 
 
-def _check_known(profile: Cluster, model: Workload) -> None:
-    if profile.costs_of(model) is None:
-        raise comparison.unknown(profile, model, "--workload")
-
-
 def _of_tests(profile: Cluster, one: Named, ranks: int | None, gpus_per_host: int | None) -> list[Checked]:
     """Allreduces of nccl-tests, those of one text and one number of ranks together: seconds of all sizes that are simulated."""
     checked = []
     for test in nccl_tests.read(one.path, ranks, gpus_per_host):
         if test.collective != "all_reduce":
             continue
-        measured_s, predicted_s = nccl_checks.seconds_of(profile, test, lambda _: "ring", sum_s_per_byte(test))
+        measured_s, predicted_s = nccl_checks.seconds_of(profile, test, sum_s_per_byte(test))
         if len(measured_s):
             name = f"{Path(one.path).name}: {len(test.hosts)} ranks"
             whole_s, again_s = float(measured_s.sum()), float(predicted_s.sum())

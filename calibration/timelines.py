@@ -57,7 +57,10 @@ def recorded(path: str, about: About) -> Recorded:
         library_s=np.array([sum(one.moved_s for one in of_step[step]) for step in steps]),
         hidden_s=np.array(hidden_s),
         idle_s=np.zeros(len(steps)),
-        calls=tuple(tuple(map(_call, of_step[step])) for step in steps),
+        calls=tuple(
+            tuple(Call(ALLREDUCE, one.bytes, one.bytes // one.items, 0, one.moved_s) for one in of_step[step])
+            for step in steps
+        ),
         device="",
         notes=tuple(notes),
     )
@@ -78,19 +81,11 @@ def _steps(reductions: list[Reduction]) -> dict[int, list[Reduction]]:
     return dict(found)
 
 
-def _call(one: Reduction) -> Call:
-    return Call(ALLREDUCE, one.bytes, one.bytes // one.items, 0, one.moved_s)
-
-
 def _notes(timeline: Timeline, of_step: dict[int, list[Reduction]]) -> list[str]:
     """How the timeline was read, and what is in no cost, in lines."""
     kept = [one for of in of_step.values() for one in of]
-
-    def median_ms(field: str) -> str:
-        return f"{field} {1e3 * np.median([getattr(one, field) for one in kept]):.3f} ms"
-
-    listed = ", ".join(map(median_ms, ("ready_s", "agreed_s", "copied_s", "moved_s")))
-    notes = [f"{len(kept)} reductions of {np.mean([one.tensors for one in kept]):.1f} tensors, medians: {listed}"]
+    moved_ms, tensors = 1e3 * np.median([one.moved_s for one in kept]), np.mean([one.tensors for one in kept])
+    notes = [f"{len(kept)} reductions of {tensors:.1f} tensors, {moved_ms:.3f} ms in the median"]
     if others := ", ".join(f"{name} {1e3 * seconds:.4g} ms" for name, seconds in timeline.other_s.items() if seconds):
         notes.append(f"activities in no cost, of {len(timeline.reductions)} reductions together: {others}")
     for count, why in (

@@ -113,7 +113,7 @@ def link_of(runs: Sequence[Run], trained: Workload, gradients: Sequence[Summed])
         return None
     levels = np.unique(sizes)
     medians_s = np.array([np.median(seconds[sizes == level]) for level in levels])
-    return ring_link(worlds[0], levels, medians_s, max(run.further for run in runs))
+    return ring_link(worlds[0], np.ones(len(levels)), levels, medians_s, max(run.further for run in runs))
 
 
 def _taken(run: Run, trained: Workload, gradients: Summed) -> tuple[list[float], list[float]]:

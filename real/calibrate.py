@@ -8,8 +8,8 @@ folder beside the profile. --resume continues an interrupted calibration.
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,7 +23,6 @@ from sim import command
 from sim.base.errors import WrongSetting, of_system
 from sim.base.files import check_ending, check_outputs
 from sim.base.home import installed
-from sim.base.progress import duration
 from sim.base.ranges import MOST, MOST_RANKS, check_integer
 from sim.job.header import JOB
 
@@ -195,7 +194,7 @@ def work(given: Namespace, comm) -> int:
     steps_s = comm.bcast(pilot_steps_s(asked, folder) if comm.rank == 0 else None)
     cells = parsed(asked, folder, plan.computing_s(asked, steps_s))
     left = comm.bcast(campaign.left(cells, None)[0] if comm.rank == 0 and given.resume else cells)
-    campaign.say(comm, announced(asked, steps_s, len(left) / len(cells)))
+    campaign.say(comm, f"{PROGRAM}: {len(left)} of {len(cells)} runs left, of up to {asked.workers} workers")
     if left:
         campaign.work(left, None, comm)
     if "TRAINSIM_LAUNCHED" in os.environ:
@@ -217,17 +216,6 @@ def pilot_steps_s(asked: Asked, folder: Path) -> tuple[float, float]:
     return first, second
 
 
-def announced(asked: Asked, steps_s: tuple[float, float], share_left: float = 1.0) -> str:
-    """The plan in a few lines, and about how long it takes."""
-    runs = [cell for _, cell in named(asked, plan.computing_s(asked, steps_s))]
-    fits = len(plan.fitted(asked, 1.0)) * asked.repeats
-    seconds = share_left * plan.expected_s(runs, asked, steps_s, os.cpu_count() or 1) + plan.FIT_S
-    return (
-        f"{PROGRAM}: {fits} runs to fit and {len(runs) - fits} to check, of up to {asked.workers} workers"
-        f"{f', {1 - share_left:.0%} of them done' if share_left < 1 else ''}; with the fit, about {duration(seconds)}"
-    )
-
-
 def concluded(given: Namespace, asked: Asked) -> int:
     """Fit the profile and check it; the exit code. Both print on stdout and stderr."""
     folder = folder_of(given)
@@ -244,16 +232,8 @@ def concluded(given: Namespace, asked: Asked) -> int:
 
 
 def _run(module: str, *words: str) -> int:
-    """Run another command to its end, which ends with this one; its exit code."""
-    line = [sys.executable, "-m", installed(module), *words]
-    # In a group of its own, or a Ctrl-C would have both say that they were interrupted.
-    with subprocess.Popen(line, preexec_fn=launch.end_with_parent, process_group=0) as process:  # noqa: PLW1509 no thread runs
-        try:
-            return process.wait()
-        except KeyboardInterrupt:
-            process.terminate()
-            process.wait()
-            raise
+    """Run another command here; its exit code."""
+    return import_module(installed(module)).main(list(words))
 
 
 if __name__ == "__main__":

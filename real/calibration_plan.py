@@ -17,8 +17,6 @@ CHECKS = 2  # times that each checked run is made
 LARGER = 8  # times as many samples of the larger evaluation that is fitted, as far as there are test samples
 EVERY = 2  # steps from one evaluation to the next, of runs that evaluate
 OTHER_SEED = 1000  # from the seed of runs that are fitted to that of runs that are checked
-FIT_S = 25.0  # for the fit and the check of a plan; more runs take longer
-RUN_S = 0.8  # before a run begins: ranks meet, and TensorFlow compiles new graphs
 
 
 @dataclass(frozen=True)
@@ -93,7 +91,7 @@ class Asked:
 
 
 def pilots(asked: Asked) -> list[Cell]:
-    """Two short runs, of a batch and a partition, which say how long the others will take."""
+    """Two short runs, of a batch and a partition, which say how long computing takes."""
     job = asked.job | {"steps": PILOT_STEPS, "seed": asked.seed}
     return [Cell("fmb", 1, batch, **job) for batch in (asked.batch, asked.batch // asked.partitions)]
 
@@ -152,28 +150,3 @@ def computing_s(asked: Asked, steps_s: tuple[float, float]) -> float:
     """Seconds that computing a batch takes, from steps of the pilots: what a sample takes more, times the samples."""
     whole_s, part_s = steps_s
     return max(0.0, whole_s - part_s) * asked.batch / (asked.batch - asked.batch // asked.partitions)
-
-
-def expected_s(cells: list[Cell], asked: Asked, steps_s: tuple[float, float], cores: int) -> float:
-    """About how long the runs will take.
-
-    Args:
-        steps_s: seconds of a step of each of the pilots.
-        cores: that the ranks share; one rank alone does not need more than one.
-    """
-    from sim import stragglers
-    from sim.model.nominal import TRAINING
-
-    part_s, slope_s = steps_s[1], computing_s(asked, steps_s) / asked.batch
-
-    def seconds(cell: Cell) -> float:
-        computed = cell.batch / asked.partitions if cell.time_limit_s == 0 else cell.batch
-        work_s = part_s + slope_s * computed
-        if cell.time_limit_s and cell.time_limit_s < work_s:
-            work_s = max(cell.time_limit_s, part_s)
-        work_s += slope_s * cell.test_size / TRAINING / cell.evaluate_every
-        longest = sum(1 / n for n in range(1, cell.workers + 1))  # of exponential sleeps, to their mean
-        slept_s = stragglers.read(cell.stragglers).mean * longest
-        return (cell.steps + cell.warmup) * (work_s * max(1.0, cell.workers / cores) + slept_s) + RUN_S
-
-    return sum(map(seconds, cells))

@@ -22,8 +22,7 @@ from real.options import scenario as scenario_of
 from real.options import training
 from real.probe import ranks_for
 from real.run import check_training, parse
-from real.runtime import Job
-from real.runtimes import RUNTIMES, runtime_of
+from real.runtimes import Runners, jobs_of, runtime_of
 from sim import command, options
 from sim.base import home
 from sim.base.errors import RunFailed, WrongSetting
@@ -31,21 +30,10 @@ from sim.base.files import check_ending, check_outputs, reading
 from sim.base.progress import Progress
 
 if TYPE_CHECKING:
-    from real.runtime import Runner
-    from real.training.trainee import Training
     from sim.job.header import Header
 
 PROGRAM = "real.campaign"
 PROBE_BYTES = 0.1e9  # of a rank that only probes
-NOT_OF_A_CELL = (
-    "replications",
-    "horovod_timeline",
-    "testbed",
-    "job",
-    "task",
-    "ps_hosts",
-    "worker_hosts",
-)
 
 
 def read_cells(path: str) -> list[argparse.Namespace]:
@@ -158,20 +146,17 @@ def check_cell(cell: argparse.Namespace) -> None:
     """
     from sim.simulation import try_out
 
-    for option in NOT_OF_A_CELL:
+    for option in ("replications", "testbed"):
         if getattr(cell, option) is not None:
-            named = f"--{option.replace('_', '-')}"
-            raise WrongSetting(
-                named, getattr(cell, option), "nothing in a campaign, whose cells are single runs of one launch"
-            )
+            allowed = "nothing in a campaign, whose cells are single runs of one launch"
+            raise WrongSetting(f"--{option}", getattr(cell, option), allowed)
     options.check_files(cell)
     check_training(cell)
     scenario = scenario_of(cell)
     try_out(scenario)
     if cell.variable_partitions == options.SEARCH:
-        raise WrongSetting(
-            "--variable-partitions", options.SEARCH, "a number in a campaign, whose cells are single runs"
-        )
+        allowed = "a number in a campaign, whose cells are single runs"
+        raise WrongSetting("--variable-partitions", options.SEARCH, allowed)
     if scenario.workers < 1:
         raise WrongSetting("--workers", cell.workers, "1 or more in a campaign")
     runtime_of(cell).check_shared(scenario)
@@ -179,22 +164,7 @@ def check_cell(cell: argparse.Namespace) -> None:
 
 def ranks_of(cells: list[argparse.Namespace]) -> int:
     """The number of ranks that the largest cell needs."""
-    jobs = jobs_of(cells)
-    return max((RUNTIMES[name].ranks([job.scenario for job in jobs[name]]) for name in jobs), default=1)
-
-
-def jobs_of(cells: list[argparse.Namespace]) -> dict[str, list[Job]]:
-    """The jobs of a campaign, by the name of their runtime; of those that have any, in the order of the registry."""
-    found: dict[str, list[Job]] = {name: [] for name in RUNTIMES}
-    for cell in cells:
-        found[name_of(cell)].append(Job(scenario_of(cell), training(cell)))
-    return {name: jobs for name, jobs in found.items() if jobs}
-
-
-def name_of(cell: argparse.Namespace) -> str:
-    """The name of the runtime that executes a cell, as in the registry."""
-    runtime = runtime_of(cell)
-    return next(name for name in RUNTIMES if RUNTIMES[name] is runtime)
+    return max((runtime.ranks([job.scenario for job in jobs]) for runtime, jobs in jobs_of(cells).items()), default=1)
 
 
 def work(cells: list[argparse.Namespace], probe: str | None, comm, resume: bool = False) -> int:
@@ -205,7 +175,7 @@ def work(cells: list[argparse.Namespace], probe: str | None, comm, resume: bool 
 
     if resume:
         cells, probe = comm.bcast(left(cells, probe) if comm.rank == 0 else None)  # the files are on its host
-    runners = Runners(comm, cells)
+    runners = Runners(comm, cells, progress=False)
     if probe:
         measured = measure(comm) | runners.probe()
         if comm.rank == 0:
@@ -222,38 +192,6 @@ def work(cells: list[argparse.Namespace], probe: str | None, comm, resume: bool 
         under_way.done += scenario.rounds
     runners.end()
     return 0
-
-
-class Runners:
-    """The runners of a campaign's cells: one for each runtime and kind of training, made when it is first needed."""
-
-    def __init__(self, comm, cells: list[argparse.Namespace]):
-        self._comm = comm
-        self._made: dict[tuple[str, Training], Runner] = {}
-        self._joined = {name: RUNTIMES[name].joined(comm, jobs) for name, jobs in jobs_of(cells).items()}
-
-    def of(self, cell: argparse.Namespace) -> Runner:
-        """The runner of a cell. Collective."""
-        name, how = name_of(cell), training(cell)
-        if (name, how) not in self._made:
-            self._made[name, how] = self._joined[name].runner(how, progress=False)
-        return self._made[name, how]
-
-    def probe(self) -> dict:
-        """The measurements that runtimes make of themselves. Collective."""
-        return {name: found for joined in self._joined.values() for name, found in joined.probe().items()}
-
-    def end(self) -> None:
-        """End this process if it has had a runtime that cannot be stopped. Collective."""
-        if not all(joined.ends for joined in self._joined.values()):
-            from mpi4py import MPI
-
-            from real.launching.polling import barrier
-            from real.servers.task_runner import leave
-
-            barrier(self._comm)
-            MPI.Finalize()
-            leave()
 
 
 def describe(cell: argparse.Namespace) -> str:

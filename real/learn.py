@@ -63,7 +63,9 @@ def parser() -> command.Parser:
     group.add_argument("--plot", metavar="FILE", help="draw accuracy and loss of all runs, .png, .pdf or .svg")
     group.add_argument("--quiet", action="store_true", help="print no progress")
     add_learning_options(made)
-    made.set_defaults(steps=None, evaluate_every=None, warmup=0, threads=len(os.sched_getaffinity(0)), cpu_master=False)
+    made.set_defaults(
+        steps=None, evaluate_every=None, warmup=0, threads=len(os.sched_getaffinity(0)), master_on_cpu=False
+    )
     return made
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from real import engines
@@ -21,7 +22,7 @@ def add_learning_options(parser: argparse.ArgumentParser):
     group.add_argument(
         "--data",
         metavar="NAME|PATH",
-        help="digits (real, 8x8, resized; the default), synthetic, words (the default of models that read them), or files",
+        help="digits (real, 8x8, resized; the default), synthetic, words (the default of models that read them), or an .npz file",
     )
     group.add_argument("--optimiser", default="rms", choices=tuple(LEARNING_RATES), help="optimiser of the update")
     group.add_argument(
@@ -63,9 +64,11 @@ def add_learning_options(parser: argparse.ArgumentParser):
 def add_training_options(parser: argparse.ArgumentParser) -> None:
     """Options of training in ranks of their own, and of progress."""
     group = add_learning_options(parser)
-    group.add_argument("--cpu-master", action="store_true", help="with --device gpu, keep the master on the CPU")
     group.add_argument(
-        "--horovod-timeline", metavar="FILE", help="have Horovod write its timeline of the first run, .json"
+        "--cpu-master",
+        dest="master_on_cpu",
+        action="store_true",
+        help="with --device gpu, keep the master on the CPU",
     )
     group.add_argument("--parameters", metavar="FILE", help="write the final parameters of the first run, .npz")
     group.add_argument("--quiet", action="store_true", help="print no progress")
@@ -129,15 +132,4 @@ def training(options: argparse.Namespace) -> Training:
     """The training that the options describe."""
     from real.training.trainee import Training
 
-    return Training(
-        data=options.data,
-        optimiser=options.optimiser,
-        learning_rate=options.learning_rate,
-        decay_steps=options.decay_steps,
-        decay_rate=options.decay_rate,
-        device=options.device,
-        master_on_cpu=options.cpu_master,
-        threads=options.threads,
-        engine=options.engine,
-        weight_decay=options.weight_decay,
-    )
+    return Training(**{field.name: getattr(options, field.name) for field in fields(Training)})

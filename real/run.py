@@ -5,26 +5,24 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from real import needs
 from real.engines import engine_of
-from real.launching import host_names, testbed
+from real.launching import host_names, ranks, testbed
 from real.launching import mpirun as launch
-from real.options import add_training_options
+from real.options import add_training_options, training
 from real.options import scenario as scenario_of
-from real.runtime import Runner, Runtime
-from real.runtimes import ABOUT, WORLDS, runtime_of, stands_in
+from real.runtimes import ABOUT, WORLDS, Runners, runtime_of, stands_in
 from sim import command, options
 from sim.answers import candidates
 from sim.base import home
 from sim.base.errors import WrongSetting
 from sim.base.files import check_ending
-from sim.base.ranges import MOST_CORES, check_integer
 
 if TYPE_CHECKING:
+    from real.runtime import Runtime
     from sim.job.scenario import Scenario
 
 PROGRAM = "real.run"
@@ -46,13 +44,6 @@ def parser(prog: str = PROGRAM) -> command.Parser:
         choices=WORLDS,
         help=f"what runs the protocol: {ABOUT} (default: the protocol's own, or else the first that has it)",
     )
-    hand = parser.add_argument_group("one process of a run with TensorFlow's servers, started by hand")
-    hand.add_argument(
-        "--job", choices=("ps", "worker"), help="role of this process; alone and under mpirun it is known"
-    )
-    hand.add_argument("--task", type=int, metavar="N", help="its number in its list, from 0 (default: 0)")
-    hand.add_argument("--ps-hosts", metavar="HOST:PORT,...", help="all servers, the same on every process")
-    hand.add_argument("--worker-hosts", metavar="HOST:PORT,...", help="all workers, the same on every process")
     testbed.add_option(parser)
     add_training_options(parser)
     parser.set_defaults(protocol="amb", servers=1)
@@ -64,13 +55,11 @@ def main(argv: list[str] | None = None) -> int:
     argv = sys.argv[1:] if argv is None else argv
     given = parse(argv)
     runtime = runtime_of(given)
-    if given.testbed and given.job:
-        raise WrongSetting("--testbed", given.testbed, "nothing with --job, whose lists name the hosts")
-    if given.job or launch.joined():
-        return runtime.take_part(given, work)
+    if launch.joined():
+        return ranks.join(PROGRAM, lambda comm: work(given, comm))
     scenario = check(given)
     if scenario.ranks == 1:
-        return work(given, runtime.maker(given, None))
+        return work(given, None)
     start(given, argv, scenario, runtime)
     return 0
 
@@ -81,7 +70,8 @@ def start(given: argparse.Namespace, argv: list[str], scenario: Scenario, runtim
 
     parts.remove(given.trace)
     with parts.kept(given.trace, runtime.mended), testbed.asked(given.testbed, scenario.ranks) as hosts:
-        runtime.start(given, argv, scenario, hosts)
+        placed = scenario.cluster if given.cluster else None
+        launch.launch(launch.command(scenario.ranks, PROGRAM, argv, placed, hosts))
 
 
 def check(given: argparse.Namespace) -> Scenario:
@@ -91,9 +81,6 @@ def check(given: argparse.Namespace) -> Scenario:
         WrongSetting: naming the option.
     """
     options.check_files(given)
-    for name in ("task", "ps_hosts", "worker_hosts"):
-        if getattr(given, name) is not None:
-            raise WrongSetting(f"--{name.replace('_', '-')}", getattr(given, name), "nothing without --job")
     scenario = scenario_of(given)
     candidates.refuse(scenario, "a real run")
     check_hosts(given, scenario)
@@ -119,12 +106,19 @@ def check_hosts(given: argparse.Namespace, scenario: Scenario) -> None:
         host_names.check("--cluster: hosts: name", host.name)
 
 
-def work(given: argparse.Namespace, make: Callable[[], Runner]) -> int:
-    """The work of each process: the runs, by the runner that it makes, and in one process the answer."""
+def work(given: argparse.Namespace, comm: Any) -> int:
+    """The work of each process: the runs, and in one process the answer.
+
+    Args:
+        comm: all ranks; None of a process alone.
+    """
     from real.recording import growing_trace as parts
 
+    if comm is not None:
+        given.workers = ranks.workers_of(given, comm.size)
     scenario, clock_s, found = scenario_of(given), time.perf_counter(), None
-    runner = make()
+    runners = Runners(comm, [given], not given.quiet)
+    runner = runners.of(given)
     if given.variable_partitions == options.SEARCH:
         from real.partitions import searched
 
@@ -136,6 +130,7 @@ def work(given: argparse.Namespace, make: Callable[[], Runner]) -> int:
         traces.append(runner.run(scenario, replication, parts.of(given.trace, replication), kept))
     if runner.answers:
         answer(given, scenario, traces, time.perf_counter() - clock_s, found)
+    runners.end()
     return 0
 
 
@@ -193,12 +188,10 @@ def check_training(given: argparse.Namespace) -> None:
             machine's memory holds.
     """
     from real.data import data_for
-    from real.training.optimiser import Rates
     from real.training.trainee import kind_of
 
     check_ending("--parameters", given.parameters, (".npz",))
-    Rates(given.optimiser, given.learning_rate, given.decay_steps, given.decay_rate, given.weight_decay)
-    check_integer("--threads", given.threads, 1, MOST_CORES)
+    training(given)
     scenario = scenario_of(given)
     engine = engine_of(given.engine)
     if not launch.remote(scenario.cluster if given.cluster else None):

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
 from real.language.entry import OwnText
 from real.libraries.entries import ByCollectives, ByHorovod
 from real.options import scenario as scenario_of
-from real.runtime import Runtime
+from real.options import training
+from real.runtime import Job, Runner, Runtime
 from real.servers.entry import ByServers
 from sim.base.errors import WrongSetting
 from sim.protocols import PROTOCOLS, Protocol
-
-if TYPE_CHECKING:
-    from sim.job.scenario import Scenario
 
 # The first that has a protocol runs it, unless it comes from another or another is asked for.
 RUNTIMES: dict[str, Runtime] = {
@@ -34,14 +31,10 @@ def runtime_of(given: argparse.Namespace) -> Runtime:
         WrongSetting: it has not this protocol, or not with these settings, or is not installed.
     """
     scenario = scenario_of(given)
-    protocol = scenario.protocol
-    runtime = _by_hand(given.job, protocol) if given.job else _asked(given.runtime, protocol, given.engine)
+    runtime = _asked(given.runtime, scenario.protocol, given.engine)
     if given.engine not in runtime.engines:
         raise WrongSetting("--engine", given.engine, f"{', '.join(runtime.engines)} with --runtime {runtime.world}")
     runtime.check(scenario)
-    if given.horovod_timeline and not runtime.timeline:
-        worlds = " or ".join(one.world for one in RUNTIMES.values() if one.timeline)
-        raise WrongSetting("--horovod-timeline", given.horovod_timeline, f"no such file but with --runtime {worlds}")
     runtime.check_options(given)
     return runtime
 
@@ -54,22 +47,50 @@ def stands_in(given: argparse.Namespace) -> list[str]:
     return [f"{said}; our text of it ran over MPI" for said in missing if said]
 
 
-def check_executed(runtime: Runtime, scenario: Scenario) -> None:
-    """Refuse a scenario that a runtime cannot execute.
+class Runners:
+    """The runners of a launch's runs: one for each runtime and kind of training, made when it is first needed.
 
-    Raises:
-        WrongSetting: it has not this protocol, or not with these settings.
+    Args:
+        comm: all ranks of the launch; None of a process alone.
+        cells: the runs, as options of real.run.
+        progress: whether each says how far it is.
     """
-    if not runtime.has(scenario.protocol):
-        raise _not_by(runtime.world, scenario.protocol)
-    runtime.check(scenario)
+
+    def __init__(self, comm, cells: list[argparse.Namespace], progress: bool):
+        self._comm, self._progress = comm, progress
+        self._made: dict[tuple, Runner] = {}
+        self._joined = {runtime: runtime.joined(comm, jobs) for runtime, jobs in jobs_of(cells).items()}
+
+    def of(self, cell: argparse.Namespace) -> Runner:
+        """The runner of a run. Collective."""
+        key = runtime, how = runtime_of(cell), training(cell)
+        if key not in self._made:
+            self._made[key] = self._joined[runtime].runner(how, self._progress)
+        return self._made[key]
+
+    def probe(self) -> dict:
+        """The measurements that runtimes make of themselves. Collective."""
+        return {name: found for joined in self._joined.values() for name, found in joined.probe().items()}
+
+    def end(self) -> None:
+        """End this process if it has had a runtime that cannot be stopped. Collective."""
+        if self._comm is not None and not all(joined.ends for joined in self._joined.values()):
+            from mpi4py import MPI
+
+            from real.launching.polling import barrier
+            from real.servers.task_runner import leave
+
+            barrier(self._comm)
+            MPI.Finalize()
+            leave()
 
 
-def _by_hand(job: str, protocol: Protocol) -> Runtime:
-    for runtime in RUNTIMES.values():
-        if runtime.by_hand and runtime.has(protocol):
-            return runtime
-    raise WrongSetting("--job", job, f"no such option with {protocol.name}: mpirun starts its ranks")
+def jobs_of(cells: list[argparse.Namespace]) -> dict[Runtime, list[Job]]:
+    """The jobs of some runs, by their runtimes; of those that have any, in the order of the registry."""
+    found: dict[Runtime, list[Job]] = {runtime: [] for runtime in RUNTIMES.values()}
+    for cell in cells:
+        found[runtime_of(cell)].append(Job(scenario_of(cell), training(cell)))
+    return {runtime: jobs for runtime, jobs in found.items() if jobs}
 
 
 def _asked(world: str | None, protocol: Protocol, engine: str) -> Runtime:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from sim.base.errors import Default, WrongSetting
-from sim.base.files import check_ending, check_outputs
+from sim.base.files import check_outputs
 from sim.base.ranges import MOST_RANKS, MOST_REPLICATIONS, check_integer
 from sim.command import Parser, add_options
 
@@ -24,8 +24,8 @@ SLEEPS, SLEPT = "niagara*0.01", ("amb", "fmb", "kbatch-async", "amb-dg")
 CHOSEN = ("workers", "batch")  # options whose value is chosen where nobody gives one
 DEFAULT_WORKLOAD = "toy_fc"
 SEARCH = "search"  # in place of a number of parts
-# `parameters` and `horovod_timeline` of real runs only, `report` of simulated ones
-OUTPUTS = ("trace", "horovod_timeline", "report", "parameters")
+# `parameters` of real runs only, `report` of simulated ones
+OUTPUTS = ("trace", "report", "parameters")
 
 
 def job_options() -> Parser:
@@ -203,7 +203,6 @@ def check_files(given: argparse.Namespace) -> None:
         MissingExtra: what writes one of them is not installed.
     """
     check_outputs(outputs(given), inputs(given))
-    check_ending("--horovod-timeline", getattr(given, "horovod_timeline", None), (".json",))
     if given.trace:
         from sim.recording import traces
 

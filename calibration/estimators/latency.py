@@ -6,12 +6,10 @@ moments of a mean step. The difference is added to the link's latency.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from calibration.estimators.lines import trimmed_mean
-from calibration.estimators.residuals import as_placed, played, scenario_of
+from calibration.estimators.residuals import job_of, played
 from calibration.evidence.seats import hosts_of
 from sim.base.errors import RunFailed, WrongSetting
 from sim.platform.cluster import Cluster
@@ -19,14 +17,6 @@ from sim.recording.traces import Trace
 from sim.simulation import simulate
 
 NUDGE_S = 1e-4  # by which latency is changed to see how many of it a message takes
-
-
-class Late(NamedTuple):
-    """One run: the seconds of a message, its excess over the simulated one, and the number of latencies in it."""
-
-    taken_s: float
-    more_s: float
-    latencies: float
 
 
 def known(profile: Cluster, traces: list[Trace]) -> Cluster:
@@ -39,13 +29,14 @@ def known(profile: Cluster, traces: list[Trace]) -> Cluster:
         profile: with links that were probed.
     """
     clear = [trace for trace in traces if is_clear(trace)]
+    if not clear:
+        return profile
     try:
-        late = _late(profile, clear)
+        taken, more, latencies = _late(profile, clear)
     except (RunFailed, WrongSetting):  # a run that cannot be simulated, which calibration.estimators.residuals says
         return profile
-    if not late:
-        return profile
-    more_s = _agreed(late)
+    weight = latencies / taken
+    more_s = float(weight @ (more / taken) / (weight @ weight))
     links = {
         name: link.model_copy(update={"latency_s": max(0.0, link.latency_s + more_s)})
         for name in ("network", "library")
@@ -53,8 +44,7 @@ def known(profile: Cluster, traces: list[Trace]) -> Cluster:
     }
     runs = f"{len(clear)} run{'s' * (len(clear) > 1)} of one worker"
     said = f"latency {more_s * 1e6:+.0f} us to that of the probe, from the messages of {runs}"
-    about = profile.provenance.model_copy(update={"notes": (*profile.provenance.notes, said)})
-    return profile.model_copy(update={**links, "provenance": about})
+    return profile.model_copy(update=links).known(said)
 
 
 def is_clear(trace: Trace) -> bool:
@@ -76,32 +66,22 @@ def taken_s(trace: Trace) -> np.ndarray:
     return np.concatenate(taken)
 
 
-def _late(profile: Cluster, traces: list[Trace]) -> list[Late]:
+def _late(profile: Cluster, traces: list[Trace]) -> np.ndarray:
+    """Of each run the seconds of a message, their excess over a simulated one, and the number of latencies in it; shape (3, runs)."""
     network = profile.network
     nudged = network.model_copy(update={"latency_s": network.latency_s + NUDGE_S})
     later, simulated, found = profile.model_copy(update={"network": nudged}), {}, []
     for trace in traces:
         kind = _kind(trace)
         if kind not in simulated:
-            simulated[kind] = [trimmed_mean(taken_s(_simulated(trace, cluster))) for cluster in (profile, later)]
+            traced = [simulate(job_of(trace, one), "event", 1, want_trace=True).trace for one in (profile, later)]
+            simulated[kind] = [trimmed_mean(taken_s(one)) for one in traced]
         said_s, nudged_s = simulated[kind]
         real_s = trimmed_mean(taken_s(trace))
-        found.append(Late(real_s, real_s - said_s, (nudged_s - said_s) / NUDGE_S))
-    return found
+        found.append((real_s, real_s - said_s, (nudged_s - said_s) / NUDGE_S))
+    return np.array(found).T
 
 
 def _kind(trace: Trace) -> str:
     header = played(trace)
     return repr((header.protocol, header.settings, header.digest, header.batch, header.law, header.steps))
-
-
-def _simulated(trace: Trace, cluster: Cluster) -> Trace:
-    head = played(trace)
-    return simulate(scenario_of(head, as_placed(cluster, head)), "event", 1, want_trace=True).trace
-
-
-def _agreed(late: list[Late]) -> float:
-    """The addition to latency that makes the sum of the squares of runs' relative deviations least."""
-    taken_s, more_s, latencies = np.array(late).T
-    weight = latencies / taken_s
-    return float(weight @ (more_s / taken_s) / (weight @ weight))

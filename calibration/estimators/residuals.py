@@ -66,13 +66,8 @@ def known(profile: Cluster, sources: Sequence[Source]) -> Cluster:
             times = f"{found.widening():.1f} times as wide as many repeats would (Student's t)"
             notes.append(f"{name}: one pair of repeats makes intervals {times}: record a third run of the same batch")
         repeated.append(name)
-    seen = _seen(profile, traces) | {
-        "notes": (*profile.provenance.notes, *notes),
-        "repeated": tuple(repeated),
-        "paired": tuple(paired),
-    }
-    about = profile.provenance.model_copy(update=seen)
-    return profile.model_copy(update={"costs": costs, "provenance": about})
+    seen = _seen(profile, traces) | {"repeated": tuple(repeated), "paired": tuple(paired)}
+    return profile.model_copy(update={"costs": costs}).known(*notes, **seen)
 
 
 def _contradictions(names: Sequence[str], found: Residuals) -> Iterator[str]:
@@ -156,7 +151,9 @@ def _of_job(trace: Trace, profile: Cluster, slower: Cluster) -> tuple[float, flo
     runs = _simulated(trace, profile, REPLICATIONS)
     logs = np.log(runs.throughput())
     work = (logs[0] - np.log(_simulated(trace, slower).throughput()[0])) / np.log(SLOWER)
-    if not _sleeps(trace) or _has_deadline(trace):
+    if (
+        not _sleeps(trace) or replay.protocol_of(trace.header).limits_computing
+    ):  # a deadline ends steps, however long ranks slept
         return logs.mean(), logs.std(ddof=1), work, 0.0
     step_s, later_s = (of.step_s[0].mean() for of in (runs, _simulated(trace, _resuming_later(profile))))
     longer = (later_s - step_s) / NUDGE_S
@@ -174,12 +171,6 @@ def _sleeps(trace: Trace) -> bool:
     return bool((trace.rows["activity"] == "sleep").any())
 
 
-def _has_deadline(trace: Trace) -> bool:
-    """Whether a deadline ends what a rank computes in a step, however long it slept."""
-    protocol = replay.protocol_of(trace.header)
-    return protocol.limits_computing
-
-
 def _job(header: Header) -> str:
     """A key that is equal for runs of the same job with the same sleeps on the same hosts."""
     return f"{header.hosts} {header.gpus} {header.job}"
@@ -187,8 +178,7 @@ def _job(header: Header) -> str:
 
 def _simulated(trace: Trace, cluster: Cluster, replications: int = 1) -> outcome.Outcome:
     """The job of a run, where its ranks sat."""
-    head = played(trace)
-    job = scenario_of(head, as_placed(cluster, head))
+    job = job_of(trace, cluster)
     return simulate(replace(job, stragglers=_sleeping(job.stragglers)), replications=replications).outcome
 
 
@@ -199,11 +189,13 @@ def _sleeping(law: Stragglers) -> Stragglers:
     return law if len(kept) == len(parts) else Together(of=tuple(kept)) if kept else Constant(value=0)
 
 
-def scenario_of(header: Header, cluster: Cluster) -> Scenario:
-    """The job of a run, on `cluster`; every replication with the run's own sleeps, where they are ours.
+def job_of(trace: Trace, cluster: Cluster) -> Scenario:
+    """The job of a run as far as it came, where its ranks sat; every replication with the run's own sleeps, where they are ours.
 
     Raises:
         WrongSetting: a protocol or a workload that is not at hand, or too many ranks.
     """
-    sleeps_of = header.replication if header.sleeps_of is None else header.sleeps_of
-    return replace(replay.scenario_of(header, cluster), sleeps_of=None if header.world == IMPORTED else sleeps_of)
+    head = played(trace)
+    sleeps_of = head.replication if head.sleeps_of is None else head.sleeps_of
+    job = replay.scenario_of(head, as_placed(cluster, head))
+    return replace(job, sleeps_of=None if head.world == IMPORTED else sleeps_of)

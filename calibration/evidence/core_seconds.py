@@ -34,7 +34,9 @@ def core_seconds(rows, place: Placement, contention: float = 0.0, switching: flo
     hosts, ranks = np.asarray(place.of_rank), rows["rank"].to_numpy(int)
     host, (cores, machine_of_rank) = hosts[ranks], place.pools()
     machine = np.asarray(machine_of_rank)[ranks]
-    busy = rows["activity"].isin(BUSY).to_numpy() & ~on_gpus | _copies(rows, host, hosts)
+    # A core copies the bytes of a message within a host, and no port moves them.
+    copies = (rows["activity"] == "receive").to_numpy() & (host == hosts[rows["peer"].to_numpy(int)])
+    busy = rows["activity"].isin(BUSY).to_numpy() & ~on_gpus | copies
     polling = np.where(busy, 0.0, _polls(rows, seconds, place))
     for index, count in enumerate(cores):
         here = (busy | (polling > 0)) & (machine == index)
@@ -71,11 +73,6 @@ def _polls(rows, seconds: np.ndarray, place: Placement) -> np.ndarray:
     if place.poll_s:
         share[waits] = place.poll_s * polls(seconds[waits], place.oversleep_s) / seconds[waits]
     return np.minimum(1.0, share)
-
-
-def _copies(rows, host: np.ndarray, hosts: np.ndarray) -> np.ndarray:
-    """The rows that receive from a rank of the same host: a core copies the bytes, and no port moves them."""
-    return (rows["activity"] == "receive").to_numpy() & (host == hosts[rows["peer"].to_numpy(int)])
 
 
 def _shared(start_s, end_s, busy, polling, cores: int, contention: float) -> np.ndarray:

@@ -34,18 +34,6 @@ def law(factors: np.ndarray) -> Law:
     return LogNormal(cv=float(f"{np.sqrt(np.expm1(sigma**2)):.4g}"))
 
 
-def uncertainty(factors: np.ndarray, level: float = interval.LEVEL) -> float:
-    """Relative half-width of the interval in which the mean of the law of `factors` lies with probability `level`.
-
-    Student's t on their logarithms; infinite for a single one.
-    """
-    if len(factors) < 2:
-        return float("inf")
-    from scipy.stats import sem, t
-
-    return float(np.expm1(t.ppf((1 + level) / 2, len(factors) - 1) * sem(np.log(factors))))
-
-
 def like_student(freedom: float, level: float = interval.LEVEL) -> float:
     """Factor on a standard deviation with which a normal law's interval is as wide as that of Student's t with so much freedom."""
     from scipy.special import ndtri, stdtrit

@@ -49,7 +49,7 @@ class Rows:
             (whether the rank's idling in that run is induced), group (by the run, its settings and the induced sleep, which do not
             depend on noise).
         hidden: relative spread of the computation, for each (run, rank) whose sleeps had to be separated.
-        loaded: whether other processes load data beside computing, so that input is a wait for these (calibration.recorded.paced).
+        loaded: whether other processes load data beside computing, so that input is a wait for these (calibration.profiles).
     """
 
     table: pd.DataFrame
@@ -57,26 +57,19 @@ class Rows:
     loaded: bool = False
 
 
-def measured(
-    traces: list[Trace], names: list[str], place: Placement, contention: float = 0.0, switching: float = 0.0
-) -> Rows:
+def measured(traces: list[Trace], place: Placement, contention: float = 0.0, switching: float = 0.0) -> Rows:
     """The rows of traces of one workload.
 
     Args:
         place: where the ranks sat.
         contention, switching: of their hosts' cores and GPUs.
-
-    Raises:
-        WrongSetting: a trace without computation after warm-up.
     """
     import pandas as pd
 
     tables, hidden = [], {}
-    for run, (trace, name) in enumerate(zip(traces, names, strict=True)):
+    for run, trace in enumerate(traces):
         table = _table(trace, place, contention, switching).assign(run=run)
         table["quarter"] = _quarter(table, LEAST_OF_A_QUARTER if trace.header.sleep_in_compute else 1)
-        if not table["activity"].isin(["compute", "partition"]).any():
-            raise WrongSetting(name, f"{len(trace.rows)} rows", "a trace with computation after its warm-up steps")
         if trace.header.sleep_in_compute:
             table, spread = _told_apart(table, trace)
             hidden.update({(run, rank): cv for rank, cv in spread.items()})
@@ -96,7 +89,9 @@ def _table(trace: Trace, place: Placement, contention: float, switching: float) 
         amount=rows["bytes"],
         cold=cold_share(idle_s(rows, header.servers)),
     )
-    rows = rows[rows["step"] >= header.warmup].assign(induced=_induced(rows, header.protocol))
+    # Ranks idle for reasons of their own where some sleep, or workers never wait. Others wait long where they work fast.
+    induced = header.protocol == RENEWING or bool((rows["activity"] == "sleep").any())
+    rows = rows[rows["step"] >= header.warmup].assign(induced=induced)
     by_samples = rows["activity"].isin(["input", "compute", "evaluate"])
     rows.loc[by_samples, "amount"] = rows["samples"]
     rows.loc[_taken_up(rows, header.servers), "activity"] = "take_up"
@@ -116,11 +111,6 @@ def _taken_up(rows: pd.DataFrame, servers: int) -> pd.Series:
     """The updates in which a worker adopts received parameters; workers of the hybrid make updates of their own too."""
     of_workers = (rows["activity"] == "update") & (rows["rank"] >= servers) & (servers > 0)
     return of_workers & (rows["samples"] == 0)
-
-
-def _induced(rows: pd.DataFrame, protocol: str) -> bool:
-    """Whether ranks idle for reasons of their own: some sleep, or workers never wait. Others wait long where they work fast."""
-    return protocol == RENEWING or bool((rows["activity"] == "sleep").any())
 
 
 def idle_s(rows: pd.DataFrame, servers: int) -> np.ndarray:

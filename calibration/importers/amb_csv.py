@@ -21,34 +21,26 @@ MOST = 1e9  # of seconds, samples, ranks and steps
 WORKER, MASTER = "_worker_stats.csv", "_master_stats.csv"
 
 
-def read(path: str | Path, about: About) -> list[Trace]:
-    """The runs in a folder, or the one run that a file of a pair belongs to.
+def read(path: str | Path, about: About) -> tuple[list[Trace], list[str]]:
+    """The runs in a folder, or the one run that a file of a pair belongs to; and what is left out, in lines.
 
     Raises:
         WrongSetting: no pair there, or a malformed file, named with its row.
     """
-    workers = _files(Path(path))
-    if not workers or not workers[0].name.endswith(WORKER):
+    path = Path(path)
+    files = sorted(path.glob(f"*{WORKER}")) if path.is_dir() else [path.with_name(path.name.replace(MASTER, WORKER))]
+    if not files or not files[0].name.endswith(WORKER):
         raise WrongSetting("--from amb-csv", str(path), f"a folder of *{WORKER} and *{MASTER}, or one of these files")
-    return [_run(file, about) for file in workers]
+    runs, notes = [], [rounds.FIRST]
+    for file in files:
+        trace, later = _run(file, about)
+        runs.append(trace)
+        notes += [f"{file.name}: {later} rows left out, of rounds past the last one of the master"] * (later > 0)
+    return runs, notes
 
 
-def left_out(path: str | Path) -> list[str]:
-    """What the files have beside what is read, in lines."""
-    notes = [rounds.FIRST]
-    for file in _files(Path(path)):
-        rounds_of = len(_table(file.with_name(file.name.replace(WORKER, MASTER)), ("step", "time")))
-        if later := int((_table(file, ("step",))["step"] > rounds_of).sum()):
-            notes.append(f"{file.name}: {later} rows left out, of rounds past the last one of the master")
-    return notes
-
-
-def _files(path: Path) -> list[Path]:
-    """The workers' files."""
-    return sorted(path.glob(f"*{WORKER}")) if path.is_dir() else [path.with_name(path.name.replace(MASTER, WORKER))]
-
-
-def _run(path: Path, about: About) -> Trace:
+def _run(path: Path, about: About) -> tuple[Trace, int]:
+    """A run, and the number of rows past its last round."""
     worker = _table(path, ("step", "rank", "num_samples", "compute_time"))
     master_path = path.with_name(path.name.replace(WORKER, MASTER))
     times_s = _table(master_path, ("step", "time")).set_index("step")["time"]
@@ -57,7 +49,8 @@ def _run(path: Path, about: About) -> Trace:
     work = worker[worker["step"] <= len(times_s)].rename(columns={"num_samples": "samples", "compute_time": "busy_s"})
     first_s = work["busy_s"][work["step"] == 1].max()  # when the session began to train is not logged
     ends_s = (times_s - times_s.min() + first_s).tolist()
-    return rounds.trace(work, ends_s, about.workload, about.stragglers, path.name.removesuffix(WORKER))
+    trace = rounds.trace(work, ends_s, about.workload, about.stragglers, path.name.removesuffix(WORKER))
+    return trace, len(worker) - len(work)
 
 
 def _table(path: Path, columns: tuple[str, ...]):

@@ -12,7 +12,6 @@ files one run. All other lines are passed over; so is a last line that was cut.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,8 +36,8 @@ COLUMNS = ["rank", "samples", "sleep_time", "busy_s", "last_idle", "last_send"] 
 FORM = "Sending [samples] examples, compute_time [s], last_idle [s], last_send [s]"
 
 
-def read(path: str | Path, about: About) -> list[Trace]:
-    """The one run in a log file, or in a folder of log files.
+def read(path: str | Path, about: About) -> tuple[list[Trace], list[str]]:
+    """The one run in a log file, or in a folder of log files; and what is left out, in lines.
 
     Raises:
         WrongSetting: no such file, no complete round in it, or a malformed line, named with its file.
@@ -46,26 +45,21 @@ def read(path: str | Path, about: About) -> list[Trace]:
     import pandas as pd
 
     path = Path(path)
-    of_files = []
-    for number, file in enumerate(_files(path), start=1):
-        lines = pd.DataFrame(_lines(file), columns=COLUMNS)
+    files = sorted(one for one in path.iterdir() if one.is_file()) if path.is_dir() else [path]
+    of_files, cut = [], 0
+    for number, file in enumerate(files, start=1):
+        whole, is_cut = _whole_lines(file)
+        cut += is_cut
+        rows = [_line(line, f"{file}: line {at}") for at, line in enumerate(whole, start=1) if MARK in line]
+        lines = pd.DataFrame(rows, columns=COLUMNS)
         for name in ("rank", "sleep_time"):
             if 0 < (missing := lines[name].isna().sum()) < len(lines):
                 given = f"missing in {missing} of {len(lines)} lines"
                 raise WrongSetting(f"{file}: {name}", given, "in all lines, or in none")
         of_files.append(lines.fillna({"rank": number}))
-    return [_run(pd.concat(of_files, ignore_index=True), about, path.name)]
-
-
-def _files(path: Path) -> list[Path]:
-    return sorted(one for one in path.iterdir() if one.is_file()) if path.is_dir() else [path]
-
-
-def _lines(path: Path) -> Iterator[list[float]]:
-    whole, _ = _whole_lines(path)
-    for number, line in enumerate(whole, start=1):
-        if MARK in line:
-            yield _line(line, f"{path}: line {number}")
+    notes = [rounds.FIRST, "the last round is left out: its end is not logged"]
+    notes += [f"{cut} last line{'s' * (cut > 1)} left out: cut"] * (cut > 0)
+    return [_run(pd.concat(of_files, ignore_index=True), about, path.name)], notes
 
 
 def _whole_lines(path: Path) -> tuple[list[str], bool]:
@@ -73,13 +67,6 @@ def _whole_lines(path: Path) -> tuple[list[str], bool]:
     found = logs.lines(path, "--from amb-log", f"lines {FORM}", MOST_LOG_BYTES, ends=True)
     cut = bool(found) and not found[-1].endswith(("\n", "\r")) and not LINE.search(found[-1])
     return (found[:-1] if cut else found), cut and MARK in found[-1]
-
-
-def left_out(path: str | Path) -> list[str]:
-    """What a log has beside what is read, in lines."""
-    cut = sum(_whole_lines(file)[1] for file in _files(Path(path)))
-    said = [rounds.FIRST, "the last round is left out: its end is not logged"]
-    return said + [f"{cut} last line{'s' * (cut > 1)} left out: cut"] * (cut > 0)
 
 
 def _line(line: str, where: str) -> list[float]:

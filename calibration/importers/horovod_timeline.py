@@ -10,12 +10,9 @@ that were fused have the same spans, one beside another: a `Reduction` is all of
 
 from __future__ import annotations
 
-import json
 import re
 from collections import defaultdict
-from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import chain
 from math import prod
 from pathlib import Path
 
@@ -28,7 +25,6 @@ MICRO = 1e-6
 NEVER = 0
 MOST_TEXT = 2**29  # bytes: some twenty times as many in memory
 LATEST = 1e15  # microseconds since the start: thirty years
-LONGEST_EVENT = 1000  # characters, and more than any has
 ITEM_BYTES = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8, "int32": 4, "int64": 8, "uint8": 1, "int8": 1}
 MOVES = re.compile(  # activities that move bytes between ranks, or copy them for that
     r"\w+_(?:ALLREDUCE|REDUCE_?SCATTER|ALLGATHER|REDUCE|BCAST|BROADCAST|ALLTOALL)|MEMCPY_(?:IN|OUT)_(?:HOST|SHARED)_BUFFER"
@@ -47,9 +43,6 @@ class Reduction:
         tensors: that it fused.
         bytes, items: of all of them: numbers, and what they take.
         had_s: when rank 0 had all of them, since the timeline's start; so is ended_s.
-        ready_s: from the first rank that had any of them to the last that had all.
-        agreed_s: from there to the begin of the work: cycles, and the negotiation.
-        copied_s: into the fusion buffer and out of it.
         moved_s: the library's allreduce.
         ended_s: when all of them were reduced.
     """
@@ -59,9 +52,6 @@ class Reduction:
     bytes: int
     items: int
     had_s: float
-    ready_s: float
-    agreed_s: float
-    copied_s: float
     moved_s: float
     ended_s: float
 
@@ -79,10 +69,6 @@ class Timeline:
     ranks: int
     other_s: dict[str, float] = field(default_factory=dict)
     without_tensor: int = 0
-
-
-class _NoTime(ValueError):
-    """A time that no event has there."""
 
 
 @dataclass
@@ -103,11 +89,10 @@ class _Tensor:
         """When rank 0 had it: its mark, or else the begin of the negotiation."""
         return self.marks.get(FIRST_RANK, self.spans.get(NEGOTIATION, self.spans[WHOLE])[0])
 
-    def seconds(self, moves: bool) -> float:
-        """Of activities that move bytes, or of copies into the fusion buffer and out of it."""
-        return MICRO * sum(
-            lasted for name, lasted in self.lasted.items() if (_moves(name) if moves else name in (INTO, OUT))
-        )
+    @property
+    def moved_s(self) -> float:
+        """Seconds of activities that move bytes."""
+        return MICRO * sum(lasted for name, lasted in self.lasted.items() if _moves(name))
 
 
 def read(path: str | Path) -> Timeline:
@@ -116,7 +101,8 @@ def read(path: str | Path) -> Timeline:
     Raises:
         WrongSetting: no such file, or no timeline of Horovod's.
     """
-    done = _tensors(_events(path), str(path))
+    table = logs.trace_events(Path(path), "timeline", ALLOWED, MOST_TEXT, open_end=True)
+    done = _tensors(table["traceEvents"], str(path))
     if not done:
         raise WrongSetting("timeline", str(path), f"{ALLOWED}, with a reduction at least")
     if still := [tensor for tensor in done if tensor.moving == NEVER]:
@@ -156,28 +142,6 @@ def _steps(together: list[list[_Tensor]]) -> list[int]:
     return steps
 
 
-def _events(path: str | Path) -> list[dict]:
-    """The events of a file that may lack its end."""
-    text = logs.content(Path(path), "timeline", ALLOWED, MOST_TEXT).decode(errors="replace")
-    found = _json(text, path)
-    found = found.get("traceEvents") if isinstance(found, dict) else found
-    if not (isinstance(found, list) and all(isinstance(event, dict) for event in found)):
-        raise WrongSetting("timeline", str(path), ALLOWED)
-    return found
-
-
-def _json(text: str, path: str | Path):
-    last = text[-LONGEST_EVENT:]
-    ends = (len(text) - len(last) + match.end() for match in reversed([*re.finditer(r"\}", last)]))
-    try:
-        for whole in chain([text], (text[:end] + "]" for end in ends)):  # it may lack its end
-            with suppress(ValueError):  # that was the end of something within an event
-                return json.loads(whole)
-    except RecursionError as error:
-        raise WrongSetting("timeline", str(path), f"{ALLOWED}, not nested so deeply") from error
-    raise WrongSetting("timeline", str(path), ALLOWED)
-
-
 def _tensors(events: list[dict], path: str) -> list[_Tensor]:
     """Every tensor each time it was reduced."""
     at: dict[int, _Tensor] = {}
@@ -189,17 +153,17 @@ def _tensors(events: list[dict], path: str) -> list[_Tensor]:
             if phase == "B":
                 name, tensor = OF_ADASUM.get(event["name"], event["name"]), at.setdefault(pid, _Tensor(pid))
                 tensor.open.append(name)
-                tensor.spans[name] = [_time(event, ended), _time(event, ended)]
+                tensor.spans[name] = [_time(event, ended, path), _time(event, ended, path)]
                 if _moves(name) and tensor.open[0] == WHOLE:
                     moves += not moving
                     moving.add(pid)
                     tensor.moving = moves
             elif phase == "X" and pid in at:
-                at[pid].marks[event["name"]] = _time(event, {})
+                at[pid].marks[event["name"]] = _time(event, {}, path)
             elif phase == "E" and at.get(pid) and at[pid].open:
                 tensor = at[pid]
                 name = tensor.open.pop()
-                tensor.spans[name][1] = ended[pid] = _time(event, ended)
+                tensor.spans[name][1] = ended[pid] = _time(event, ended, path)
                 if tensor.open == [WHOLE]:
                     tensor.lasted[name] += tensor.spans[name][1] - tensor.spans[name][0]
                 if _moves(name):
@@ -207,20 +171,21 @@ def _tensors(events: list[dict], path: str) -> list[_Tensor]:
                 if name == WHOLE:
                     done.append(_finished(tensor, event))
                     del at[pid]
+    except WrongSetting:
+        raise
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        why = error.args[0] if isinstance(error, _NoTime) else f"an event that is none of its own: {event!r:.150}"
-        raise WrongSetting("timeline", path, f"{ALLOWED} ({why})") from error
+        raise WrongSetting("timeline", path, f"{ALLOWED} (an event that is none of its own: {event!r:.150})") from error
     unfinished = {tensor.moving for tensor in at.values()} - {NEVER}
     return [tensor for tensor in done if tensor.moving not in unfinished]
 
 
-def _time(event: dict, ended: dict[int, float]) -> float:
+def _time(event: dict, ended: dict[int, float], path: str) -> float:
     """Microseconds of an event, which is not before the end of its tensor's last phase."""
     now = event["ts"]
     if isinstance(now, bool) or not (isinstance(now, int | float) and 0 <= now <= LATEST):
-        raise _NoTime(f"ts {now!r:.20}, no microseconds")
+        raise WrongSetting("timeline", path, f"{ALLOWED} (ts {now!r:.20}, no microseconds)")
     if now < ended.get(event.get("pid"), 0):
-        raise _NoTime(f"ts {now}, before what comes before it")
+        raise WrongSetting("timeline", path, f"{ALLOWED} (ts {now}, before what comes before it)")
     return now
 
 
@@ -234,18 +199,12 @@ def _finished(tensor: _Tensor, event: dict) -> _Tensor:
 
 def _reduction(tensors: list[_Tensor], step: int) -> Reduction:
     """Of tensors that are in the same phases side by side: the longest time of one is that of all."""
-    asked = [t.spans[NEGOTIATION] for t in tensors if NEGOTIATION in t.spans]
-    first, last = min((b for b, _ in asked), default=0), max((e for _, e in asked), default=0)
-    begun = min(t.spans[WHOLE][0] for t in tensors)
     return Reduction(
         step=step,
         tensors=len(tensors),
         bytes=sum(t.bytes for t in tensors),
         items=sum(t.items for t in tensors),
         had_s=MICRO * max(t.had for t in tensors),
-        ready_s=MICRO * (last - first),
-        agreed_s=MICRO * (begun - last) if asked else 0.0,
-        copied_s=max(t.seconds(moves=False) for t in tensors),
-        moved_s=max(t.seconds(moves=True) for t in tensors),
+        moved_s=max(t.moved_s for t in tensors),
         ended_s=MICRO * max(t.spans[WHOLE][1] for t in tensors),
     )

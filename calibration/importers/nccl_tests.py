@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -41,6 +40,7 @@ ROW = re.compile(r"(?<![\w.,-])(\d+\s+\d+\s+[a-z]\w*\s.*)")
 AVERAGE = re.compile(r"#\s*Avg bus bandwidth")
 TIMES = ("time", "algbw", "busbw")
 SUMS = ("sum", "prod", "max", "min", "avg", "mulsum")
+OF_SUMS, OF_ROOT = ("all_reduce", "reduce_scatter", "reduce"), ("broadcast", "reduce")
 CLOSE, SEEN_GB_S = 0.1, 0.1  # how far size / time may be from algbw, where that has digits enough
 
 
@@ -82,11 +82,10 @@ class _Table(NamedTuple):
     speaker: str
 
 
-@dataclass(frozen=True)
-class _Row:
+class _Row(NamedTuple):
     size: int
     redop: str
-    root: int | None
+    rooted: bool | None  # whether it has a root; None if the text does not say
     seconds: float
     algbw: float
     busbw: float
@@ -252,27 +251,21 @@ def _row(line: str, columns: list[str], where: str) -> _Row | None:
     for name, cell in zip(columns, cells, strict=True):  # of columns that are there twice the last, which are in place
         first |= {name: cell} if cell != "N/A" or name not in first else {}
     try:
-        size, root = int(first["size"]), first.get("root")
         microseconds, algbw, busbw = (float(first[name]) for name in TIMES)
         wrong = int(first["#wrong"]) if first.get("#wrong", "N/A") != "N/A" else 0
-        found = _Row(
-            size,
-            first.get("redop", "none"),
-            None if root is None else int(root),
-            MICRO * microseconds,
-            algbw,
-            busbw,
-            wrong,
-        )
+        rooted = int(first["root"]) >= 0 if "root" in first else None
+        found = _Row(int(first["size"]), first.get("redop", "none"), rooted, MICRO * microseconds, algbw, busbw, wrong)
     except (ValueError, KeyError):
         return None
-    if size == 0:
+    if found.size == 0:
         return found
-    if not (0 < size <= MOST_BYTES and 0 < found.seconds <= LONGEST_S and 0 <= algbw < np.inf and 0 <= busbw < np.inf):
+    possible = 0 < found.size <= MOST_BYTES and 0 < found.seconds <= LONGEST_S
+    if not (possible and 0 <= algbw < np.inf and 0 <= busbw < np.inf):
         raise WrongSetting(where, line.strip()[:80], f"{' '.join(columns)}; bytes and microseconds above 0")
-    made = size / found.seconds / GIGA
+    made = found.size / found.seconds / GIGA
     if max(algbw, made) > SEEN_GB_S and abs(algbw - made) > CLOSE * max(algbw, made):
-        raise WrongSetting(where, f"{size} bytes in {microseconds:g} us, algbw {algbw:g}", f"algbw {made:.4g} GB/s")
+        given = f"{found.size} bytes in {microseconds:g} us, algbw {algbw:g}"
+        raise WrongSetting(where, given, f"algbw {made:.4g} GB/s")
     return found
 
 
@@ -283,29 +276,19 @@ def _collective(lines: list[str], rows: list[_Row], ranks: int, path: str) -> st
         WrongSetting: it is unknown.
     """
     known = factors(ranks)
-    if said := _named(lines, known):
+    if said := next((found[1] for line in lines if (found := STARTING.search(line))), None):
         return said
+    commands = {found for line in lines for found in COMMAND.findall(line) if found in known}
+    if len(commands) == 1:
+        return commands.pop()
     fastest = max(rows, key=lambda row: row.algbw)
     if not fastest.algbw:
         raise WrongSetting(f"{path}: algbw", 0, "a size that moves enough bytes to tell which collective it is")
     ratio, sums = fastest.busbw / fastest.algbw, fastest.redop in SUMS
-    rooted = fastest.root is not None and fastest.root >= 0
-    able = [name for name in known if (name in ("all_reduce", "reduce_scatter", "reduce")) == sums]
-    if fastest.root is not None:
-        able = [name for name in able if (name in ("broadcast", "reduce")) == rooted]
+    able = [name for name in known if (name in OF_SUMS) == sums and fastest.rooted in (None, name in OF_ROOT)]
     best = min(able, key=lambda name: abs(known[name] - ratio))
-    if abs(known[best] / ratio - 1) > CLOSE if ratio else True:
+    if not abs(known[best] - ratio) <= CLOSE * ratio:
         allowed = ", ".join(f"{name} {known[name]:.3f}" for name in able)
-        raise WrongSetting(
-            f"{path}: busbw / algbw", f"{ratio:.3g}", f"that of a collective of {ranks} ranks: {allowed}"
-        )
+        given = f"{ratio:.3g}"
+        raise WrongSetting(f"{path}: busbw / algbw", given, f"that of a collective of {ranks} ranks: {allowed}")
     return best if fastest.redop or best != "all_gather" else "alltoall"
-
-
-def _named(lines: list[str], known: Collection[str]) -> str | None:
-    """The collective that the text says, or else the only one whose command it has."""
-    for line in lines:
-        if found := STARTING.search(line):
-            return found[1]
-    commands = {found for line in lines for found in COMMAND.findall(line) if found in known}
-    return commands.pop() if len(commands) == 1 else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +11,6 @@ from calibration.importers import framework_logs, logs
 from calibration.importers.table_names import NAMES, RANK, SECONDS, STEP, words
 from sim.base import tables
 from sim.base.errors import WrongSetting
-from sim.base.files import reading
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,7 +32,10 @@ def read(path: Path, what: str, columns: Sequence[str], about: About) -> tuple[p
     Raises:
         WrongSetting: see sim.base.tables.read; a log with neither a heading nor lines of a framework.
     """
-    if str(path).endswith(tables.ENDINGS) and not _launched(path, what):
+    launched = path.name.endswith((".csv", ".csv.gz")) and logs.speaker(
+        logs.beginning(path, 100).decode(errors="replace")
+    )
+    if str(path).endswith(tables.ENDINGS) and not launched:
         return tables.read(path, what, columns), []
     allowed = f"rows with the columns {', '.join(columns)}"
     lines = [line for line in logs.lines(path, what, allowed, MOST_TEXT) if line.strip()]
@@ -63,18 +64,3 @@ def _is_heading(line: str, about: About) -> bool:
         return False
     known = {*NAMES[STEP], *NAMES[RANK]}
     return any(words(cell) in known or cell in about.names.columns.values() for cell in cells[:-1]) or SECONDS in cells
-
-
-def _launched(path: Path, what: str) -> bool:
-    """Whether a launcher has put a rank before the first line of a CSV."""
-    if not str(path).endswith((".csv", ".csv.gz")):
-        return False
-    with reading(what, path), open(path, "rb") as raw:
-        packed = raw.read(2) == logs.PACKED
-        raw.seek(0)
-        try:
-            with gzip.open(raw) if packed else raw as file:
-                first = file.readline(10_000)
-        except (EOFError, gzip.BadGzipFile):
-            return False  # which the table's reader says
-    return bool(logs.speaker(first.decode(errors="replace")))

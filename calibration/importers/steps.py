@@ -35,13 +35,21 @@ LEAST = 0.01  # of a step that is computing, in steps that were shorter than mes
 PLAYED_STEPS, CLOSE = 3, 1e-4  # steps that are simulated, and how close to the measured mean they must come
 
 
-def read(path: str | Path, about: About) -> list[Trace]:
-    """The one run in a table of steps.
+def read(path: str | Path, about: About) -> tuple[list[Trace], list[str]]:
+    """The one run in a table of steps, and how it was read, in lines.
 
     Raises:
         WrongSetting: no such table, a step or a rank that is missing, numbers that cannot be, or a link that is too slow.
     """
-    return [trace_of(logged(path, about), about, Path(path).name)]
+    from sim.model import workload as workloads
+
+    found = logged(path, about)
+    said = [] if found.samples else about.batch_note(workloads.read(about.workload))
+    rest = "computing" if found.compute_s is None else "update"
+    said.append(
+        f"all of a step that messages do not explain is {rest}: simulated, steps are as long as those logged by construction"
+    )
+    return [trace_of(found, about, Path(path).name)], [*found.notes, *said]
 
 
 def trace_of(logged: Steps, about: About, source: str, measured: bool = False) -> Trace:

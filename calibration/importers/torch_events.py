@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from itertools import pairwise
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import NamedTuple
 
 from calibration.importers import logs
 from sim.base.errors import WrongSetting
+from sim.base.ranges import check_integer
 
 SOURCE = "--from torch"
 ALLOWED = "a trace of torch.profiler (export_chrome_trace), .json or .json.gz"
@@ -32,17 +32,7 @@ class Event(NamedTuple):
 
 def whole(path: Path) -> dict:
     """The JSON of a trace."""
-    text = logs.content(path, SOURCE, ALLOWED, MOST_TEXT, ": profile fewer steps").decode(errors="replace")
-    try:
-        found = json.loads(text, strict=False)
-    except (ValueError, RecursionError) as error:
-        why = " ".join(str(error).split())[:80]
-        raise WrongSetting(SOURCE, str(path), f"{ALLOWED}, whole ({why})") from error
-    if isinstance(found, list):
-        found = {"traceEvents": found}
-    if not isinstance(found, dict) or not isinstance(found.get("traceEvents"), list):
-        raise WrongSetting(SOURCE, str(path), ALLOWED)
-    return found
+    return logs.trace_events(path, SOURCE, ALLOWED, MOST_TEXT, ": profile fewer steps")
 
 
 def event_of(event: dict, path: str) -> Event:
@@ -90,12 +80,10 @@ def place_of(table: dict, path: Path) -> tuple[int | None, int | None]:
     said = table.get("distributedInfo")
     said = said if isinstance(said, dict) else {}
     rank, world = said.get("rank"), said.get("world_size")
-    for name, value in (("rank", rank), ("world_size", world)):
-        if value is not None and (
-            isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MOST_RANKS
-        ):
-            raise WrongSetting(f"{path}: {name}", f"{value!r:.20}", f"an integer up to {MOST_RANKS:,}")
-    if world is not None and (world < 1 or (rank is not None and rank >= world)):
+    for name, value, least in (("rank", rank, 0), ("world_size", world, 1)):
+        if value is not None:
+            check_integer(f"{path}: {name}", value, least, MOST_RANKS)
+    if rank is not None and world is not None and rank >= world:
         raise WrongSetting(f"{path}: distributedInfo", f"rank {rank} of {world}", "a rank below the number of ranks")
     found = RANK_OF_NAME.search(path.name)
     return (int(found[1]) if rank is None and found else rank), world

@@ -109,56 +109,46 @@ def read(path: str | Path) -> Ranked:
     for event in table["traceEvents"]:
         if isinstance(event, dict) and event.get("ph") == "X" and isinstance(event.get("cat"), str):
             kinds.setdefault(event["cat"].lower(), []).append(event_of(event, str(path)))
+    launched = {_correlation(one): one.start for kind in LAUNCHES for one in kinds.get(kind, ())}
+    launched.pop(None, None)
     gpu = [one for kind in OF_GPU for one in kinds.get(kind, ())]
-    gpu, of_before = _launched_here(gpu, kinds)
-    windows = _windows(kinds, gpu, str(path))
+    gpu, of_before = _launched_here(gpu, launched)
+    work = gpu or [
+        *(one for kind in ON_CPU for one in kinds.get(kind, ())),
+        *(one for one in kinds.get("user_annotation", ()) if CALL.match(one.name)),
+    ]
+    windows = [Window(number, one.start, one.end, []) for number, one in steps_of(kinds, str(path))]
+    _fill(windows, work, launched)
     windows, of_batches = torch_steps.joined(windows, [_summed(_calls(one.events)) for one in windows], str(path))
     windows, of_cut = torch_steps.uncut(windows, str(path))
-    return _ranked(
-        place_of(table, path),
-        windows,
-        bool(gpu),
-        (device_of(table) or "a GPU") if gpu else "",
-        (*of_before, *of_batches, *of_cut),
-    )
+    device = (device_of(table) or "a GPU") if gpu else ""
+    return _ranked(place_of(table, path), windows, bool(gpu), device, (*of_before, *of_batches, *of_cut))
 
 
-def _launches(kinds: dict[str, list[Event]]) -> dict[int, float]:
-    """When the CPU launched what the GPU ran, by the correlation of both."""
-    return {
-        one.args["correlation"]: one.start
-        for kind in LAUNCHES
-        for one in kinds.get(kind, ())
-        if isinstance(one.args.get("correlation"), int)
-    }
+def _correlation(one: Event) -> int | None:
+    """The number that work of the GPU and its launch at the CPU have in common."""
+    found = one.args.get("correlation")
+    return found if isinstance(found, int) else None
 
 
-def _launched_here(gpu: list[Event], kinds: dict[str, list[Event]]) -> tuple[list[Event], list[str]]:
+def _launched_here(gpu: list[Event], launched: dict[int | None, float]) -> tuple[list[Event], list[str]]:
     """The work of the GPU without that which was launched before recording began, and a note; all of it if no launch was recorded."""
-    launched = _launches(kinds)
-    here = [one for one in gpu if not isinstance(at := one.args.get("correlation"), int) or at in launched]
-    if len(here) == len(gpu) or not any(one.args.get("correlation") in launched for one in here):
+    before = [one for one in gpu if _correlation(one) not in launched and _correlation(one) is not None]
+    if not before or not any(_correlation(one) in launched for one in gpu):
         return gpu, []
-    before = [one for one in gpu if isinstance(at := one.args.get("correlation"), int) and at not in launched]
     lasted_ms = _total(_union([(one.start, one.end) for one in before])) * MICRO * 1e3
     said = f"{len(before):,} of {len(gpu):,} operations of the GPU, {lasted_ms:.4g} ms, left out: launched before recording began"
-    return here, [said]
+    return [one for one in gpu if _correlation(one) in launched or _correlation(one) is None], [said]
 
 
-def _windows(kinds: dict[str, list[Event]], gpu: list[Event], path: str) -> list[Window]:
-    """The profiler's steps, each with the work that it launched."""
-    found = [Window(number, one.start, one.end, []) for number, one in steps_of(kinds, path)]
-    starts, launched = [window.start for window in found], _launches(kinds)
-    work = gpu or [one for kind in ON_CPU for one in kinds.get(kind, ())]
-    if not gpu:
-        work += [one for one in kinds.get("user_annotation", ()) if CALL.match(one.name)]
+def _fill(windows: list[Window], work: list[Event], launched: dict[int | None, float]) -> None:
+    """Give each of the profiler's steps the work that it launched."""
+    starts = [window.start for window in windows]
     for one in work:
-        correlation = one.args.get("correlation")
-        at = launched.get(correlation, one.start) if isinstance(correlation, int) else one.start
+        at = launched.get(_correlation(one), one.start)
         number = bisect_right(starts, at) - 1
-        if number >= 0 and at < found[number].end:
-            found[number].events.append(one)
-    return found
+        if number >= 0 and at < windows[number].end:
+            windows[number].events.append(one)
 
 
 def _summed(calls: tuple[Call, ...]) -> float:

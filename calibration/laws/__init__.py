@@ -25,9 +25,6 @@ def parser() -> command.Parser:
         help="write a law of sleeps, or of factors on computing (values over their median); default: seconds",
     )
     parser.add_argument("-o", "--output", metavar="FILE", help="write the best law, .toml, for --stragglers")
-    parser.add_argument(
-        "--plot", metavar="FILE", help="draw quantiles of the values against those of the laws, .png, .pdf or .svg"
-    )
     return parser
 
 
@@ -41,7 +38,7 @@ def main(argv: list[str] | None = None) -> int:
     from calibration.laws import report
     from sim.base.files import check_ending, check_outputs
 
-    check_outputs([("--output", given.output), ("--plot", given.plot)], [given.file])
+    check_outputs([("--output", given.output)], [given.file])
     check_ending("--output", given.output, (".toml",))
     report.run(given)
     return 0

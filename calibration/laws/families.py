@@ -1,47 +1,21 @@
-"""The families of laws that are fitted: the most likely law of each, its likelihood, and intervals of its parameters.
-
-Intervals are exact, but for that of the log-normal's mean, which is a profile likelihood: means of which the likelihood, maximised over
-the spread, is within chi^2 / 2 of the largest.
-"""
+"""The families of laws that are fitted: the most likely law of each, and how likely it makes the values."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
-
 import numpy as np
 
-from calibration.laws import exact
-from calibration.laws.likelihood import interval
-from sim.laws import Law, LogNormal, Normal, Pareto, ShiftedExponential
+from sim.laws import Gamma, Law, LogNormal, Normal, Pareto, ShiftedExponential, Weibull
 
 PARAMETERS = 2  # of each family
 
 
-class Family(NamedTuple):
-    """Laws of one kind.
-
-    Args:
-        kind: of the law.
-        fit: fit(values) is the most likely law; values have shape (count,), and are above 0.
-        likelihood: likelihood(law, values) is the logarithm of their density, summed.
-        intervals: intervals(law, values, level) are low and high of each parameter, by name.
-    """
-
-    kind: str
-    fit: Callable[[np.ndarray], Law]
-    likelihood: Callable[[Law, np.ndarray], float]
-    intervals: Callable[[Law, np.ndarray, float], dict[str, tuple[float, float]]]
-
-
-def _by_density(law: Law, values: np.ndarray) -> float:
-    return float(law.stats.logpdf(values).sum())
-
-
-def _normal_density(law: Normal, values: np.ndarray) -> float:
+def log_likelihood(law: Law, values: np.ndarray) -> float:
+    """The logarithm of the density of values, shape (count,), summed; of a normal law without its cut at 0."""
     from scipy.stats import norm
 
-    return float(norm.logpdf(values, values.mean(), values.std()).sum())
+    if isinstance(law, Normal):
+        return float(norm.logpdf(values, values.mean(), values.std()).sum())
+    return float(law.stats.logpdf(values).sum())
 
 
 def _fit_normal(values: np.ndarray) -> Normal:
@@ -61,22 +35,41 @@ def _fit_shifted_exponential(values: np.ndarray) -> ShiftedExponential:
     return ShiftedExponential(shift=values.min(), mean=values.mean())
 
 
+def _fit_gamma(values: np.ndarray) -> Gamma:
+    from scipy.stats import gamma
+
+    shape, _, scale = gamma.fit(values, floc=0)
+    return Gamma(mean=shape * scale, cv=shape**-0.5)
+
+
+def _fit_weibull(values: np.ndarray) -> Weibull:
+    """The shape solves sum x^k ln x / sum x^k - 1 / k = mean of ln x; the scale follows (Cohen, Technometrics 1965)."""
+    from scipy.optimize import brentq
+    from scipy.special import gamma
+
+    logs = np.log(values)
+    logs = logs - logs.max()  # of values over their largest, whose powers are finite
+
+    def slope(shape: float) -> float:
+        powers = np.exp(shape * logs)
+        return (powers * logs).sum() / powers.sum() - 1 / shape - logs.mean()
+
+    shape = brentq(slope, 1e-3, 1e4)
+    scale = values.max() * np.exp(shape * logs).mean() ** (1 / shape)
+    return Weibull(mean=scale * gamma(1 + 1 / shape), shape=shape)
+
+
 def _fit_pareto(values: np.ndarray) -> Pareto:
     shape = float(1 / np.log(values / values.min()).mean())
     least = values.min() * (1 - 1e-12)  # a law whose least value is rounded up has no such values
     return Pareto(mean=least * shape / max(shape - 1, 1e-9), shape=shape)
 
 
-def _lognormal_intervals(law, values, level):
-    return {"mean": interval(law, values, "mean", level), "cv": exact.spread_of_logs(values, level)}
-
-
-FAMILIES = {
-    family.kind: family
-    for family in (
-        Family("normal", _fit_normal, _normal_density, exact.normal),
-        Family("lognormal", _fit_lognormal, _by_density, _lognormal_intervals),
-        Family("shifted-exponential", _fit_shifted_exponential, _by_density, exact.shifted_exponential),
-        Family("pareto", _fit_pareto, _by_density, exact.pareto),
-    )
+FITS = {  # of values above 0, shape (count,)
+    "normal": _fit_normal,
+    "lognormal": _fit_lognormal,
+    "shifted-exponential": _fit_shifted_exponential,
+    "gamma": _fit_gamma,
+    "weibull": _fit_weibull,
+    "pareto": _fit_pareto,
 }

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from calibration.laws.families import FAMILIES, PARAMETERS, Family
+from calibration.laws.families import FITS, PARAMETERS, log_likelihood
 from sim.base import progress
 from sim.laws import Law
 
@@ -21,17 +21,14 @@ class Fitted(NamedTuple):
 
     Args:
         law: the most likely one.
-        log_likelihood: of all values.
-        aic, bic: information criteria of Akaike and Schwarz; smaller is better.
+        aic: Akaike's information criterion; smaller is better.
         intervals: 90 % interval of each parameter, by name.
         distance: of Kolmogorov and Smirnov, between the law and the values.
-        p_value: probability of at least this distance if the law were true; by parametric bootstrap.
+        p_value: probability of at least this distance if the law were true.
     """
 
     law: Law
-    log_likelihood: float
     aic: float
-    bic: float
     intervals: dict[str, tuple[float, float]]
     distance: float
     p_value: float
@@ -45,33 +42,49 @@ def ranked(values: np.ndarray, seed: int = 0) -> tuple[list[Fitted], list[str]]:
         seed: of the bootstrap.
     """
     found, notes, times = [], [], refits(len(values))
-    with progress.Progress("fitting laws", times * len(FAMILIES)) as work:
-        for family in FAMILIES.values():
+    with progress.Progress("fitting laws", times * len(FITS)) as work:
+        for kind in FITS:
             try:
-                found.append(fitted(family, values, seed))
+                found.append(fitted(kind, values, seed))
             except ValueError as error:  # a parameter out of its range
                 work.advance(times)
-                notes.append(_left_out(family, error))
+                notes.append(_left_out(kind, error))
     return sorted(found, key=lambda one: one.aic), notes
 
 
-def _left_out(family: Family, error: ValueError) -> str:
+def _left_out(kind: str, error: ValueError) -> str:
     said = (" ".join(str(error).split("\n")[1:3]) or str(error)).replace("Input should be", "has to be")
-    return f"{family.kind} is left out: {' '.join(said.split(' [')[0].split())}"
+    return f"{kind} is left out: {' '.join(said.split(' [')[0].split())}"
 
 
-def fitted(family: Family, values: np.ndarray, seed: int = 0) -> Fitted:
-    """One family.
+def fitted(kind: str, values: np.ndarray, seed: int = 0) -> Fitted:
+    """One family; intervals and the p value are those of a parametric bootstrap.
+
+    The table of Kolmogorov and Smirnov does not hold for a law that was fitted to the same values (Stute et al., Metrika 1993).
 
     Raises:
         ValueError: its most likely law is none that a file may have.
     """
-    law = family.fit(values)
-    likelihood = family.likelihood(law, values)
-    aic, bic = 2 * PARAMETERS - 2 * likelihood, PARAMETERS * np.log(len(values)) - 2 * likelihood
+    law = FITS[kind](values)
     far = distance(law, values)
-    p_value = bootstrap(family, law, len(values), far, np.random.default_rng(seed))
-    return Fitted(law, likelihood, aic, bic, family.intervals(law, values, LEVEL), far, p_value)
+    laws, distances = bootstrap(law, len(values), np.random.default_rng(seed))
+    p_value = (1 + np.count_nonzero(distances >= far)) / (1 + len(distances))
+    aic = 2 * PARAMETERS - 2 * log_likelihood(law, values)
+    return Fitted(law, aic, _intervals(law, laws), far, float(p_value))
+
+
+def _intervals(law: Law, again: list[Law]) -> dict[str, tuple[float, float]]:
+    """Refits are as far from the law, on the logarithm, as the law is from the true one (the basic bootstrap)."""
+    found = {}
+    for name, value in _parameters(law).items():
+        refitted = [_parameters(one)[name] for one in again] or [value]
+        high, low = np.quantile(refitted, ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
+        found[name] = (float(value**2 / low), float(value**2 / high))
+    return found
+
+
+def _parameters(law: Law) -> dict[str, float]:
+    return law.model_dump(exclude={"kind"})
 
 
 def distance(law: Law, values: np.ndarray) -> float:
@@ -86,18 +99,15 @@ def refits(count: int) -> int:
     return int(np.clip(VALUES_IN_ALL // count, FEWEST_BOOTSTRAPS, BOOTSTRAPS))
 
 
-def bootstrap(family: Family, law: Law, count: int, far: float, rng: np.random.Generator) -> float:
-    """The probability of such a distance for values that the law draws, after the family was fitted to them.
-
-    The table of Kolmogorov and Smirnov does not hold here, because the law was fitted to the same values (Stute et al.,
-    Metrika 1993).
-    """
-    times, as_far = refits(count), 0
-    for _ in range(times):
-        progress.advance(label=family.kind)
+def bootstrap(law: Law, count: int, rng: np.random.Generator) -> tuple[list[Law], np.ndarray]:
+    """The family fitted to draws of its law again and again: these laws, and the distance of each from its draws."""
+    laws, distances = [], []
+    for _ in range(refits(count)):
+        progress.advance(label=law.kind)
         drawn = np.maximum(law.draw(rng, count), np.finfo(float).tiny)
         try:
-            as_far += distance(family.fit(drawn), drawn) >= far
+            laws.append(FITS[law.kind](drawn))
+            distances.append(distance(laws[-1], drawn))
         except ValueError:  # out of range by chance: it says nothing against the law
-            as_far += 1
-    return (1 + as_far) / (1 + times)
+            distances.append(np.inf)
+    return laws, np.array(distances)

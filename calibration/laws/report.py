@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from calibration.laws import best, plots, ranking, ranks, sources
+from calibration.laws import best, ranking, ranks, sources
 from calibration.laws.ranking import FEWEST, Fitted
 from sim.base.errors import WrongSetting
 from sim.base.files import write_text
@@ -27,8 +27,6 @@ def run(given: argparse.Namespace) -> None:
     Raises:
         WrongSetting: see `sources.read`; or too few values.
     """
-    if given.plot:
-        plots.check_path(given.plot)
     if given.unit is None:
         if FACTORS & set(re.split(r"[^a-z]+", (given.column or "").lower())):
             raise WrongSetting("--as", None, f"factor, or seconds: {given.column} sounds like factors")
@@ -56,8 +54,6 @@ def _fitted(given: argparse.Namespace, measured: sources.Measured) -> tuple[Stra
     laws, notes = ranking.ranked(values)
     if not laws:
         raise WrongSetting(given.file, notes[0], "values that some law can have")
-    if given.plot:
-        plots.quantiles(values, laws, given.plot)
     lines = [*_ranking(laws), *_about(laws[0]), *notes, *(_of_ranks(found) if found else [])]
     if measured.zeros and given.unit == "seconds":
         return _kept(measured.with_zeros), [*lines, *_of_zeros(measured)]
@@ -97,17 +93,16 @@ def _headline(path: str, measured: sources.Measured, unit: str) -> str:
 
 
 def _ranking(laws: list[Fitted]) -> list[str]:
-    """A table; AIC and BIC are above the smallest."""
-    least = min(one.bic for one in laws)
-    heads = f"{'law':19} {'AIC':>9} {'BIC':>9} {'distance':>9} {'p':>6}  parameters, and their 90 % intervals"
-    return [heads, *(_row(one, one.aic - laws[0].aic, one.bic - least) for one in laws)]
+    """A table; AIC is above the smallest."""
+    heads = f"{'law':19} {'AIC':>9} {'distance':>9} {'p':>6}  parameters, and their 90 % intervals"
+    return [heads, *(_row(one, one.aic - laws[0].aic) for one in laws)]
 
 
-def _row(one: Fitted, aic: float, bic: float) -> str:
+def _row(one: Fitted, aic: float) -> str:
     said = [
         f"{name} {getattr(one.law, name):.4g} ({low:.4g} to {high:.4g})" for name, (low, high) in one.intervals.items()
     ]
-    figures = f"{aic:>+9.1f} {bic:>+9.1f} {one.distance:>9.3f} {one.p_value:>6.3f}"
+    figures = f"{aic:>+9.1f} {one.distance:>9.3f} {one.p_value:>6.3f}"
     return f"{one.law.kind:19} {figures}  {', '.join(said)}"
 
 

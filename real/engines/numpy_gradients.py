@@ -9,7 +9,7 @@ import numpy as np
 
 from real.models import DENSE, forward_of
 from real.models.on_numpy import Chain
-from real.training.gradients import CLOCK_S, EVALUATED_AT_ONCE, Gradient, check_partitions
+from real.training.gradients import EVALUATED_AT_ONCE, Gradient
 from real.training.layered import Listener
 from sim.base.errors import WrongSetting
 from sim.model.workload import Workload
@@ -45,8 +45,7 @@ class Read:
 class NumpyGradients:
     """A workload's gradients by NumPy, as real.training.gradients.Gradients.
 
-    Gradients are computed in their place in one vector, so that nothing is left to join. `anytime` reads the clock before each
-    micro-batch but the first.
+    Gradients are computed in their place in one vector, so that nothing is left to join.
 
     Args:
         threads: of the library that multiplies matrices for NumPy, in this process.
@@ -68,39 +67,20 @@ class NumpyGradients:
 
     def fixed(self, parameters: np.ndarray, x: np.ndarray, y: np.ndarray) -> Gradient:
         """The gradient of a whole minibatch, x (samples, *sample_shape) float32 and y (samples,) int32."""
-        return self.anytime(parameters, x, y, 1, 0.0)
+        called_s = time.perf_counter()
+        total = self._sums(self._variables(parameters), x, y)
+        total.flags.writeable = False
+        return Gradient(total, time.perf_counter() - called_s)
 
     def weighted(self, parameters: np.ndarray, x: np.ndarray, y: np.ndarray, times: np.ndarray) -> np.ndarray:
         """The sum, float32 (parameters,), of a minibatch that has each sample so many times, `times` float32 (samples,)."""
-        return self._sums(self._variables(parameters), x, y, times)[0]
+        return self._sums(self._variables(parameters), x, y, times)
 
-    def anytime(
-        self, parameters: np.ndarray, x: np.ndarray, y: np.ndarray, partitions: int, remaining_s: float
-    ) -> Gradient:
-        """The gradient of as many micro-batches as start within `remaining_s` of this call, at least one; the last overruns.
-
-        Raises:
-            WrongSetting: there are fewer samples than partitions.
-        """
-        called_s = time.perf_counter()
-        check_partitions(partitions, len(x))
-        size, variables = len(x) // partitions, self._variables(parameters)
-        total, loss = self._sums(variables, x[:size], y[:size])
-        computed_s, done = time.perf_counter() - called_s, 1
-        while done < partitions and remaining_s - computed_s > CLOCK_S:
-            part = slice(done * size, (done + 1) * size)
-            gradient, more = self._sums(variables, x[part], y[part])
-            total += gradient
-            loss += more
-            computed_s, done = time.perf_counter() - called_s, done + 1
-        total.flags.writeable = False
-        return Gradient(total, done * size, loss, computed_s)
-
-    def by_layer(self, listener: Listener, x: np.ndarray, y: np.ndarray) -> float:
-        """Compute the gradient of a whole minibatch and tell `listener` of it, variable by variable; the loss, summed over samples."""
+    def by_layer(self, listener: Listener, x: np.ndarray, y: np.ndarray) -> None:
+        """Compute the gradient of a whole minibatch and tell `listener` of it, variable by variable."""
         variables: list = [Read(listener, number, of.shape) for number, of in enumerate(self._workload.variables)]
         chain = self._forward(variables, Chain(x))
-        loss, gradient = cross_entropy(chain.value, y)
+        _, gradient = cross_entropy(chain.value, y)
         left = list(enumerate(self._workload.variables))
         for number, step in reversed(list(enumerate(chain.steps))):
             if step.put:
@@ -110,7 +90,6 @@ class NumpyGradients:
                 listener.made(variable, made)
             if number:
                 gradient = step.back(gradient)
-        return loss
 
     def evaluate(self, parameters: np.ndarray, x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
         """Mean loss and the share of samples that are labelled right."""
@@ -122,12 +101,12 @@ class NumpyGradients:
             right += int(np.count_nonzero(logits.argmax(1) == y[part]))
         return loss / len(x), right / len(x)
 
-    def warm_up(self, batch: int, partitions: int | None = None) -> None:
+    def warm_up(self, batch: int) -> None:
         """Run everything that steps of `batch` samples will, so that step 0 finds its memory and threads at hand."""
         parameters = np.zeros(self._workload.parameters, np.float32)
         x, y = np.zeros((batch, *self._workload.sample_shape), np.float32), np.zeros(batch, np.int32)
         for _ in range(2):
-            self.anytime(parameters, x, y, partitions or 1, remaining_s=3600.0)
+            self.fixed(parameters, x, y)
 
     def _variables(self, flat: np.ndarray) -> list[np.ndarray]:
         """Views of the variables in a vector."""
@@ -135,10 +114,10 @@ class NumpyGradients:
 
     def _sums(
         self, variables: list[np.ndarray], x: np.ndarray, y: np.ndarray, times: np.ndarray | None = None
-    ) -> tuple[np.ndarray, float]:
-        """The gradient, float32 (parameters,), summed over samples, each so many times; and the loss, summed over samples."""
+    ) -> np.ndarray:
+        """The gradient, float32 (parameters,), summed over samples, each so many times."""
         chain = self._forward(variables, Chain(x))
-        loss, gradient = cross_entropy(chain.value, y)
+        _, gradient = cross_entropy(chain.value, y)
         if times is not None:
             gradient *= times[:, None]
         flat = np.empty(self._workload.parameters, np.float32)
@@ -148,7 +127,7 @@ class NumpyGradients:
                 step.put(gradient, due.pop())
             if number:  # nothing needs the gradient with respect to samples
                 gradient = step.back(gradient)
-        return flat, loss
+        return flat
 
 
 def cross_entropy(logits: np.ndarray, y: np.ndarray) -> tuple[float, np.ndarray]:

@@ -14,10 +14,12 @@ class Work(NamedTuple):
     Args:
         run: in the thread.
         then: when it has run, before its text goes on.
+        quick: it takes less time than to wake another thread.
     """
 
     run: Callable[[], Any]
     then: Callable[[], Any]
+    quick: bool = False
 
 
 class Computing:

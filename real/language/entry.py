@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from real.engines import ENGINES
 from real.runtime import Joined, Runtime
 
@@ -17,17 +19,7 @@ class OwnText(Runtime):
     def check(self, scenario):
         scenario.check_evaluation()
 
-    def joined(self, comm, jobs, timeline=None):
-        return JoinedRanks(comm)
-
-
-class JoinedRanks(Joined):
-    """This rank; sessions share nothing but the communicator."""
-
-    def __init__(self, comm):
-        self._comm = comm
-
-    def runner(self, training, progress=True):
+    def joined(self, comm, jobs):
         from real.language.session import Session
 
-        return Session(self._comm, training, progress)
+        return Joined(partial(Session, comm))

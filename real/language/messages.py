@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from real.launching.polling import arrived
 from sim.language.pieces import Message
 
 HEADER = np.dtype([("step", np.int64), ("version", np.int64), ("samples", np.float64), ("items", np.int64)])
@@ -112,20 +111,32 @@ class Messages:
         return len(self.ended) == self._comm.size - 1
 
     def move(self) -> bool:
-        """Receive what has come, and note what has left; whether there was anything.
+        """Receive the next message that has come, and note what has left; whether there was anything.
 
-        Whatever asks MPI in vain gives the core away, to all others that want it: it is asked no more often than needed.
+        Whatever asks MPI in vain gives the core away, to all others that want it: it is asked no more often than needed. Open MPI's
+        first look only takes a message off the wire; to ask what has left does that, too.
         """
         if self._comm.size == 1:
             return False
+        looks = 1 if self._leaving else 2
+        moved = self._settle_leaving() | self._settle_coming()
+        return any(self._next() for _ in range(looks)) | self._let_in() | moved
+
+    def drain(self) -> None:
+        """Receive all messages that have come."""
+        while self._comm.size > 1 and self._next():
+            pass
+        self._let_in()
+
+    def _next(self) -> bool:
+        """Receive the next message, or begin to; whether one has come."""
         from mpi4py.MPI import ANY_SOURCE, ANY_TAG, BYTE, Status
 
-        moved, status = self._settle_leaving() | self._settle_coming(), Status()
-        came = found = arrived(self._comm, ANY_SOURCE, ANY_TAG, status)
-        while found:
+        status = Status()
+        came = self._comm.Iprobe(ANY_SOURCE, ANY_TAG, status)
+        if came:
             self._begin(status.source, status.tag, status.Get_count(BYTE))
-            found = self._comm.Iprobe(ANY_SOURCE, ANY_TAG, status)
-        return self._let_in() | came | moved
+        return came
 
     def _begin(self, sender: int, tag: int, size_bytes: int) -> None:
         began_s, buffer = self._clock(), np.empty(size_bytes, np.uint8)

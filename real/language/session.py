@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import socket
 import sys
 import time
 from dataclasses import replace
@@ -14,6 +13,7 @@ from zlib import crc32
 from real.language.rank import TextRank, every
 from real.launching.clock import Clock, common_clock
 from real.launching.polling import barrier
+from real.launching.ranks import machines
 from real.recording.growing_trace import begin
 from real.recording.parameters import joined, write
 from real.recording.recorder import Recorder
@@ -72,7 +72,7 @@ class Session:
         trainee = self._trainee(comm, scenario, replication)
         if comm is not None:
             barrier(comm)
-        hosts = self._hosts(comm)
+        hosts = machines(comm)
         header = self._header(scenario, replication, hosts, trainee, self._gpus(comm, scenario))
         if parts and self.rank == 0:
             begin(parts, header)
@@ -91,11 +91,7 @@ class Session:
     @property
     def machines(self) -> int:
         """The number of hosts of the launch; collective."""
-        return len(set(self._hosts(self.comm)))
-
-    def rest(self) -> None:
-        """Wait for all ranks of the launch, whether the run needs them or not; the ranks sleep meanwhile."""
-        barrier(self.comm)
+        return len(set(machines(self.comm)))
 
     def _trainee(self, comm, scenario: Scenario, replication: int) -> Trainee:
         """The trainee of this rank of `comm`."""
@@ -144,12 +140,6 @@ class Session:
     def _rows(self, activities: list[Activity]) -> list[Activity]:
         """The activities that a trace has, of those of all ranks."""
         return activities
-
-    @staticmethod
-    def _hosts(comm) -> list[tuple[str, int]]:
-        """The host of each rank, and its cores."""
-        mine = (socket.gethostname(), len(os.sched_getaffinity(0)))
-        return comm.allgather(mine) if comm is not None else [mine]
 
     def _gpus(self, comm, scenario: Scenario) -> list[str]:
         """The names of the GPUs of a host, as ranks that compute on them say."""

@@ -33,6 +33,7 @@ from sim.language.text import Text
 from sim.platform.polling import pause_s
 
 SPIN_S = 50e-6  # of polls before the first sleep of a wait, where each rank of the host may have a core
+QUICK_ITEMS = 2**18  # that are mixed in less time than another thread is woken in
 PATIENCE_S = 600.0  # without any text that goes on
 COMPUTING = commands.Forward, commands.Backward, commands.Update, commands.Mix, commands.Work, commands.Evaluate
 MESSAGES = commands.Post, commands.Take, commands.Follow, Summed
@@ -257,7 +258,8 @@ class MpiWorld:
         if task.error is not None:
             raise task.error
         found = self._begun_with(task, task.asked.pop() if task.asked else self._next(task))
-        if isinstance(found, Work) and len(self._tasks) == 1 and not self._messages.are_under_way:
+        alone = len(self._tasks) == 1
+        if isinstance(found, Work) and alone and (found.quick or not self._messages.are_under_way):
             self._work_here(task, found)
         elif isinstance(found, Work):
             task.computes = True
@@ -347,6 +349,7 @@ class MpiWorld:
         *given,
         then: Callable[[], Any] = nothing,
         row: tuple[Any, ...] = ("",),
+        quick: bool = False,
     ) -> Work:
         """In the thread that computes; `then` before the text goes on.
 
@@ -367,7 +370,7 @@ class MpiWorld:
             with self._texts:
                 then()
 
-        return Work(timed, after)
+        return Work(timed, after, quick)
 
     def _forward(self, task: Task, command: commands.Forward) -> Work:
         which = "forward", command.first, command.stop, command.of
@@ -421,7 +424,8 @@ class MpiWorld:
         then = nothing
         if isinstance(what, Letter) and (command.a, command.b) == (0, 1) and command.into.vector == "weights":
             row, then = ("update", 0, *about[1:]), lambda: self._taken_up(what)
-        return self._later(("mix", command.into.items), self._values.mix, me, command, then=then, row=row)
+        which, quick = ("mix", command.into.items), command.into.items <= QUICK_ITEMS
+        return self._later(which, self._values.mix, me, command, then=then, row=row, quick=quick)
 
     def _counted(self, into: Piece, message: Letter) -> float:
         """The samples that a row of a sum has: a server's."""
@@ -469,8 +473,11 @@ class MpiWorld:
         until_s = math.inf if command.until_s is None else command.until_s
         if until_s <= asked_s:  # what has come while this thread computed is here, too
             messages.move()
+            messages.drain()
 
         def taken() -> Message | None:
+            if command.newest:
+                messages.drain()
             if not messages.has(task.number, frm):
                 if until_s > asked_s:
                     self._record.waited(asked_s, self._clock())
@@ -500,6 +507,7 @@ class MpiWorld:
         def followed() -> bool:
             if any(frm in messages.ended and not here(frm) for frm in group):
                 return False
+            messages.drain()
             me.round += 1
             for k, frm in enumerate(group):
                 if not here(frm):  # of a text that does not wait for news

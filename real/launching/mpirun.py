@@ -22,13 +22,15 @@ if TYPE_CHECKING:
 
 JOINED = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMI_RANK", "PMIX_RANK")  # names that launchers put into the environment
 REASON = "TRAINSIM_REASON "  # before the last message of a rank that ends the run
-STAGE = "TRAINSIM_STAGE "  # before the phase that the chief of TensorFlow's workers is in
-MEETING, TRAINING = "meeting", "training"
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 GRACE_S = 5.0  # for mpirun to end its ranks
 MPIRUN_S = re.compile(
     "mpirun|prterun|plm:ssh: Warning: setpgid"
 )  # lines of its own; the last, a race that does no harm
+# What TensorFlow and its messages log as a process begins, and as its peers end.
+NOISE = re.compile(
+    r"WARNING: All log messages before absl|[IWEF]\d{4} [\d:.]+ |\d{4}-\d\d-\d\d [\d:.]+: [IWE] |Additional GRPC|:UNKNOWN:|From /job:"
+)
 DEATH = re.compile(r"process rank (\d+) with PID (\d+) on node (\S+) exited\s+on\s+signal\s+(\d+)(?: \(([^)]*)\))?")
 
 
@@ -209,8 +211,10 @@ def _pass_on(stream, words: list[str]) -> None:
         if set(text) == {"-"} and len(text) > 20:
             boxed = not boxed
             continue
+        if NOISE.match(text):
+            continue
         words.append(text)
-        if boxed or text.startswith((REASON, STAGE)) or MPIRUN_S.search(text) or not text.strip():
+        if boxed or text.startswith(REASON) or MPIRUN_S.search(text) or not text.strip():
             continue
         print(text, file=sys.stderr, flush=True)
     stream.close()

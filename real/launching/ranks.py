@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import socket
 import sys
 import time
 import traceback
@@ -32,7 +33,7 @@ def join(program: str, work: Callable[[object], int | None]) -> int:
     return 0
 
 
-def told(error: BaseException, name: str, program: str = "real.run") -> int:
+def told(error: BaseException, name: str, program: str) -> int:
     """Say why the process called `name` ends; the code with which it does."""
     if isinstance(error, WrongSetting):
         say("refused", str(error), program)
@@ -73,7 +74,13 @@ def workers_of(given: argparse.Namespace, size: int) -> int:
     return workers
 
 
-def say(kind: str, message: str, program: str = "real.run") -> None:
+def say(kind: str, message: str, program: str) -> None:
     """Say something to the launcher that started us; without one, to the user."""
     prefix = f"{REASON}{kind} " if "TRAINSIM_LAUNCHED" in os.environ else f"{program}: "
     print(f"{prefix}{message}", file=sys.stderr, flush=True)
+
+
+def machines(comm) -> list[tuple[str, int]]:
+    """The host of each rank, and its cores; of a process alone if there is no communicator. Collective."""
+    mine = (socket.gethostname(), len(os.sched_getaffinity(0)))
+    return [mine] if comm is None else comm.allgather(mine)

@@ -2,19 +2,37 @@
 
 from __future__ import annotations
 
+from functools import partial
 from importlib.util import find_spec
 
-from real.runtime import Joined, Runtime, refuse_algorithms, refuse_gpus, refuse_rows
+from real.runtime import Joined, Runtime
 from sim.base.errors import WrongSetting
 from sim.texts import Allreduce, Horovod
 
 HOW_TO_GET_HOROVOD = "a Python with Horovod: `make horovod` builds it once and installs it"
 
 
-class ByHorovod(Runtime):
+class Summing(Runtime):
+    """A library that sums gradients on CPUs, by a ring."""
+
+    def check(self, scenario):
+        if scenario.gathered_variables:
+            raise WrongSetting("--set sparse_as_dense", False, f"true with --runtime {self.world}")
+        algorithm = getattr(scenario.protocol, "algorithm", "ring")
+        if algorithm not in ("auto", "ring"):
+            allowed = f"ring, or auto, which is a ring with --runtime {self.world}"
+            raise WrongSetting("--set algorithm", algorithm, allowed)
+
+    def check_options(self, given):
+        if given.device != "cpu":
+            allowed = "cpu where a library sums gradients: Horovod is built with Gloo alone"
+            raise WrongSetting("--device", given.device, allowed)
+
+
+class ByHorovod(Summing):
     """Horovod over Gloo."""
 
-    world, about, timeline = "horovod", "Horovod", True
+    world, about = "horovod", "Horovod"
 
     def has(self, protocol):
         return protocol.text_class in (Allreduce, Horovod)
@@ -26,10 +44,6 @@ class ByHorovod(Runtime):
         gone = protocol.text_class is Horovod and not find_spec("horovod")
         return "Horovod is not installed (`make horovod`)" if gone else ""
 
-    def check(self, scenario):
-        refuse_rows(scenario, self.world)
-        refuse_algorithms(scenario.protocol, self.world)
-
     def check_shared(self, scenario):
         from real.libraries.horovod_allreduce import tuned
 
@@ -38,50 +52,29 @@ class ByHorovod(Runtime):
             raise WrongSetting("--set", ", ".join(f"{name}={value}" for name, value in told.items()), allowed)
 
     def check_options(self, given):
-        refuse_gpus(given.device)
+        super().check_options(given)
         if not find_spec("horovod"):
             raise WrongSetting("--runtime", self.world, HOW_TO_GET_HOROVOD)
 
-    def joined(self, comm, jobs, timeline=None):
+    def joined(self, comm, jobs):
         from real.libraries import horovod_allreduce
+        from real.libraries.session import LibrarySession
 
-        return JoinedLibrary(horovod_allreduce.Horovod(comm, timeline), comm)
+        return Joined(partial(LibrarySession, horovod_allreduce.Horovod(), comm))
 
 
-class ByCollectives(Runtime):
-    """MultiWorkerMirroredStrategy with RING."""
+class ByCollectives(Summing):
+    """MultiWorkerMirroredStrategy with RING, whose threads cannot be stopped."""
 
     world, about = "tensorflow", "TensorFlow's own servers or collectives"
 
     def has(self, protocol):
         return protocol.text_class is Allreduce
 
-    def check(self, scenario):
-        refuse_rows(scenario, self.world)
-        refuse_algorithms(scenario.protocol, self.world)
-
-    def check_options(self, given):
-        refuse_gpus(given.device)
-
-    def joined(self, comm, jobs, timeline=None):
+    def joined(self, comm, jobs):
+        from real.libraries.session import LibrarySession
         from real.libraries.tensorflow_collectives import Collectives
 
         library = Collectives(comm)
         library.begin(comm, *jobs[0])  # its server has to be there before another run has TensorFlow do anything
-        return JoinedLibrary(library, comm, ends=False)
-
-
-class JoinedLibrary(Joined):
-    """One rank's part of a library.
-
-    Args:
-        ends: whether the library's threads can be stopped.
-    """
-
-    def __init__(self, library, comm, ends: bool = True):
-        self._library, self._comm, self.ends = library, comm, ends
-
-    def runner(self, training, progress=True):
-        from real.libraries.session import LibrarySession
-
-        return LibrarySession(self._library, self._comm, training, progress)
+        return Joined(partial(LibrarySession, library, comm), ends=False)

@@ -17,7 +17,6 @@ from sim.job.scenario import Scenario
 LOOPBACK_INTERFACE = "lo"
 FUSION_BYTES, CYCLE_S = 128 * 2**20, 1e-3  # what Horovod does untold
 TUNING = ("HOROVOD_FUSION_THRESHOLD", "HOROVOD_CYCLE_TIME")
-TIMELINE = "HOROVOD_TIMELINE"
 
 
 @dataclass(frozen=True)
@@ -87,13 +86,12 @@ class Horovod:
 
     name = "horovod"
 
-    def __init__(self, comm, timeline: str | None = None):
-        """Horovod on all ranks of `comm`, or on this one alone if None; `timeline` is the file for the first run's timeline, if any."""
+    def __init__(self):
         from importlib.metadata import version
 
         self.versions = {"horovod": version("horovod")}
         self._interface = os.environ.get("HOROVOD_GLOO_IFACE")
-        self._timeline, self._stays = timeline, None
+        self._stays = None
 
     def begin(self, comm, scenario: Scenario, training: Training) -> None:
         """Initialise Horovod over the ranks of `comm`.
@@ -113,12 +111,7 @@ class Horovod:
         for name in TUNING:
             os.environ.pop(name, None)
         os.environ.update(told)
-        if self._timeline:
-            os.environ[TIMELINE] = self._timeline
         self._meet(comm)
-        if self._timeline:
-            del os.environ[TIMELINE]
-            self._timeline = None
 
     def _meet(self, comm) -> None:
         gathered = comm.allgather if comm is not None else lambda mine: [mine]

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import sys
-import time
 from pathlib import Path
 
 from real.language.session import Session
 from real.libraries.summed import Library, SummedGradients, SummedRank, waits_apart
+from real.training.tensorflow_setup import failures_told
 from real.training.trainee import Trainee, Training
-from sim.base.errors import RunFailed
 from sim.job.scenario import Scenario
 from sim.recording.traces import Activity, Trace
-
-LET_THE_LAUNCHER_SPEAK_S = 3.0  # most often another rank has died, which it knows and the library does not
 
 
 class LibrarySession(Session):
@@ -38,13 +34,8 @@ class LibrarySession(Session):
         Raises:
             RunFailed: the library gave up.
         """
-        try:
+        with failures_told(self.library.name):
             trace = super().run(scenario, replication, parts, parameters)
-        except Exception as error:
-            if not isinstance(error, sys.modules["tensorflow"].errors.OpError):
-                raise
-            time.sleep(LET_THE_LAUNCHER_SPEAK_S)
-            raise RunFailed(f"{self.library.name}: {' '.join(str(error).split())[:300]}") from error
         if self.comm is None or self.rank < scenario.ranks:
             self.library.end()
         return trace

@@ -82,7 +82,7 @@ class SummedGradients(Gradients):
         sums, computed_s, summed_s = self._beside(parameters, x, y)
         return Step([np.asarray(total) for total in sums], float(computed_s) - called_s, float(summed_s) - called_s)
 
-    def warm_up(self, batch: int, partitions: int | None = None) -> None:
+    def warm_up(self, batch: int) -> None:
         """Warm up as any gradients do; collective."""
         parameters = np.zeros(self._workload.parameters, np.float32)
         x, y = np.zeros((batch, *self._workload.sample_shape), np.float32), np.zeros(batch, np.int32)
@@ -91,10 +91,9 @@ class SummedGradients(Gradients):
                 self.beside(parameters, x, y)
             else:
                 self.summed(self.apart(parameters, x, y)[0])
-            self.evaluate(parameters, x, y)
 
     def _apart_graph(self, flat, x, y):
-        gradients, _ = self._gradients(self._variables(flat), x, y)
+        gradients = self._gradients(self._variables(flat), x, y)
         return gradients, self._clock_after(gradients)
 
     def _sum_graph(self, *gradients):

@@ -1,6 +1,9 @@
-"""TensorFlow's own parameter servers, as a runtime. Its processes can be started by hand, without MPI."""
+"""TensorFlow's own parameter servers, as a runtime."""
 
 from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
 
 from real.runtime import Joined, Runtime
 from sim.base.errors import WrongSetting
@@ -10,7 +13,7 @@ from sim.texts import AsynchronousServers, BackupWorkers, SynchronousServers
 class ByServers(Runtime):
     """tf.compat.v1.train.Server and SyncReplicasOptimizer."""
 
-    world, about, by_hand = "tensorflow", "TensorFlow's own servers or collectives", True
+    world, about = "tensorflow", "TensorFlow's own servers or collectives"
 
     def has(self, protocol):
         return protocol.text_class in (AsynchronousServers, SynchronousServers, BackupWorkers)
@@ -24,67 +27,38 @@ class ByServers(Runtime):
             raise WrongSetting("--set barrier", True, allowed)
 
     def ranks(self, scenarios):
-        return sum(tasks_of(scenarios))
-
-    def start(self, given, argv, scenario, hosts):
-        """Start the processes without MPI, where all are on this machine."""
-        from real.launching import mpirun as launch
-        from real.options import training
-        from real.recording import growing_trace as parts
-        from real.servers import on_loopback as local
-
-        if given.trace:
-            how = training(given).recorded(scenario.workload)
-            parts.begin(parts.folder(given.trace), scenario.header(self.world, training=how, complete=False))
-        if hosts or launch.remote(scenario.cluster if given.cluster else None):
-            super().start(given, argv, scenario, hosts)
-        else:
-            local.run(scenario, argv)
+        return sum(most(scenarios))
 
     def mended(self, trace):
         from real.servers.transcript import renumbered
 
         return renumbered(trace)
 
-    def take_part(self, given, work):
-        from real.servers import start
-
-        return start.take_part(given, work)
-
-    def joined(self, comm, jobs, timeline=None):
-        return JoinedServers(comm, jobs)
+    def joined(self, comm, jobs):
+        runner = partial(_runner, comm, jobs)
+        return Joined(runner, partial(_probe, comm, jobs, runner), ends=False)
 
 
-class JoinedServers(Joined):
-    """One process, a server or a worker, which keeps its task in all runs of the launch."""
+def _runner(comm, jobs, training, progress):
+    """That of a process, a server or a worker, which keeps its task in all runs of the launch."""
+    from real.servers.task_runner import TaskRunner
+    from real.training.trainee import Workshop
 
-    ends = False
-
-    def __init__(self, comm, jobs):
-        self._comm, self._jobs = comm, jobs
-
-    def runner(self, training, progress=True):
-        from real.servers.start import tasks_of as of_launch
-        from real.servers.task_runner import TaskRunner
-        from real.training.trainee import Workshop
-
-        servers, _ = tasks_of([job.scenario for job in self._jobs])  # the other ranks may work, needed or not
-        tasks = of_launch(self._comm, servers, self._comm.size - servers)
-        return TaskRunner(tasks, Workshop(training, 0), progress)
-
-    def probe(self):
-        """Probe the cost of a further server, if the launch has several."""
-        from dataclasses import replace
-
-        from real.servers import probe as further_server
-
-        if tasks_of([job.scenario for job in self._jobs])[0] < 2:
-            return {}
-        runner = self.runner(replace(self._jobs[0].training, data="synthetic"), progress=False)
-        ways = sorted({job.scenario.protocol.way for job in self._jobs})
-        return {"further_server": {way: further_server.measure(runner, self._comm, way) for way in ways}}
+    servers, _ = most([job.scenario for job in jobs])  # the other ranks may work, needed or not
+    return TaskRunner(comm, servers, Workshop(training, 0, max(0, comm.rank - servers)), progress)
 
 
-def tasks_of(scenarios) -> tuple[int, int]:
+def _probe(comm, jobs, runner) -> dict:
+    """Probe the cost of a further server, if the launch has several."""
+    from real.servers import probe as further_server
+
+    if most([job.scenario for job in jobs])[0] < 2:
+        return {}
+    made = runner(replace(jobs[0].training, data="synthetic"), False)
+    ways = sorted({job.scenario.protocol.way for job in jobs})
+    return {"further_server": {way: further_server.measure(made, comm, way) for way in ways}}
+
+
+def most(scenarios) -> tuple[int, int]:
     """The numbers of servers and workers that these runs need at most."""
     return max((s.servers for s in scenarios), default=0), max((s.workers for s in scenarios), default=0)

@@ -1,4 +1,4 @@
-"""This process's tf.compat.v1.train.Server: one for its lifetime, on loopback unless hosts were given."""
+"""This process's tf.compat.v1.train.Server: one for its lifetime."""
 
 from __future__ import annotations
 
@@ -8,29 +8,21 @@ import stat
 import sys
 from contextlib import suppress
 
-from real.servers.tasks import Tasks, check_port
-from sim.base.errors import WrongSetting
+from real.servers.tasks import Tasks
 
 
 def start(tasks: Tasks, threads: int, device: str = "cpu"):
     """Start the server of this task.
 
     TensorFlow has no way to stop one; it ends with its process.
-
-    Raises:
-        WrongSetting: its port is in use.
     """
     import tensorflow as tf
 
-    check_port(tasks.address)
     tf1 = tf.compat.v1
     spec = tf1.train.ClusterSpec({"ps": list(tasks.ps_hosts), "worker": list(tasks.worker_hosts)})
-    try:
-        server = tf1.train.Server(spec, job_name=tasks.job, task_index=tasks.task, config=config(threads, device))
-    except tf.errors.OpError as error:
-        raise WrongSetting("port", tasks.address, f"a port that is free on this machine ({error.message})") from error
+    server = tf1.train.Server(spec, job_name=tasks.job, task_index=tasks.task, config=config(threads, device))
     if tasks.on_loopback:
-        tie_to_loopback(int(tasks.address.rpartition(":")[2]))
+        tie_to_loopback(tasks.port)
     return server
 
 

@@ -1,16 +1,17 @@
 """Parameter servers by TensorFlow's own runtime: tf.compat.v1.train.Server, MonitoredTrainingSession, SyncReplicasOptimizer.
 
-The traps of that runtime, with the remedies:
+MPI joins the processes, which wait for one another asleep. The traps of that runtime, with the remedies:
 
 - A worker that polls before the chief has initialised waits half a minute: workers open their sessions when the chief has.
 - A session that uses all devices waits for every worker: each uses itself and the servers only.
 - The synchronous chief may hang in session.close(), and a server cannot be stopped: sessions are kept open and left to
   the process's end (`leave`).
-- MonitoredSession answers a lost server by waiting for ever: `watch` ends the process instead.
+- MonitoredSession answers a lost server by waiting for ever: mpirun ends the run.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import threading
@@ -19,38 +20,42 @@ from itertools import count
 from pathlib import Path
 from typing import NoReturn
 
+from real.launching.clock import offset_s
+from real.launching.polling import arrived, barrier, poll
+from real.launching.ranks import machines
 from real.recording.growing_trace import begin
 from real.recording.parameters import write
 from real.recording.recorder import Recorder
 from real.servers import server as own
-from real.servers.meeting import Meeting
 from real.servers.replica import Replica, ps
-from real.servers.tasks import Tasks, reachable
+from real.servers.tasks import tasks_of
 from real.servers.transcript import Clocks, Transcript, joined
-from real.training.tensorflow_setup import tensorflow
+from real.training.tensorflow_setup import failures_told, tensorflow
 from real.training.trainee import Trainee, Workshop
 from sim.base.errors import RunFailed
 from sim.job.scenario import Scenario
 from sim.recording.traces import Trace
 
 PROGRESS_S = 2.0
-REPORT_S = 60.0
-WATCH_S = 1.0
+WARM = 2  # the tag by which the chief says that the measured steps begin soon: processor time before does not count
+RARELY_S = 0.05  # from one poll of a server to the next, which takes a core from a worker
 
 
 class TaskRunner:
     """This process's part in runs with TensorFlow's servers, one run after another.
 
     Args:
-        tasks: the processes of this launch; a run may need fewer.
+        comm: all ranks of the launch; a run may need fewer.
+        servers: as many of them, the first ones, are servers.
         progress: whether it is printed on standard error.
     """
 
-    def __init__(self, tasks: Tasks, workshop: Workshop, progress: bool = True):
-        self.tasks, self.workshop, self.progress = tasks, workshop, progress
+    def __init__(self, comm, servers: int, workshop: Workshop, progress: bool = True):
+        self.tasks, self.workshop, self.progress = tasks_of(comm, servers), workshop, progress
         training = workshop.training
         tensorflow(training.threads, training.device, workshop.gpu_index)
-        self._server = own.start(tasks, training.threads, training.device)
+        self._server = own.start(self.tasks, training.threads, training.device)
+        self._comm, self._teams = comm, dict[tuple[int, int], object]()
         self._runs = count(1)
         self._kept: list = []  # sessions that must not be closed
 
@@ -65,40 +70,29 @@ class TaskRunner:
         """One run; its trace at the chief, None elsewhere. Every process of the launch calls this.
 
         Raises:
-            RunFailed: naming a process that did not come, or died.
-            WrongSetting: lists that differ.
+            RunFailed: TensorFlow gave up.
         """
-        import tensorflow as tf
-
-        tasks, name = self.tasks, f"run{next(self._runs)}"
-        if tasks.task >= (scenario.servers if tasks.job == "ps" else scenario.workers):
+        name, team = f"run{next(self._runs)}", self._team(scenario)
+        if team is None:
             return None
-        try:
-            return self._run(scenario, name, replication, parts, parameters)
-        except tf.errors.OpError as error:
-            gone = [k for k in range(scenario.servers) if not reachable(tasks.ps_hosts[k])]
-            why = (
-                f"server {gone[0]} at {tasks.ps_hosts[gone[0]]} is gone" if gone else " ".join(str(error).split())[:300]
-            )
-            raise RunFailed(why) from error
+        recorded = {"training": self.workshop.training.recorded(scenario.workload), "hosts": tuple(machines(team))}
+        with failures_told("TensorFlow"):
+            if self.tasks.job == "ps":
+                return serve(team, scenario)
+            worker = Worker(self, team, scenario, replication, name, recorded)
+            self._kept.append(worker)
+            return worker.train(parts, parameters)
 
-    def _run(self, scenario: Scenario, name: str, replication: int, parts: Path | None, parameters: str | None):
-        meeting = Meeting(self.tasks, self._server.target, name, scenario.servers, scenario.workers)
-        self._kept.append(meeting)
-        meeting.gather()
-        if self.tasks.job == "ps":
-            meeting.wait_for_end()
-            return None
-        worker = Worker(self, meeting, scenario, replication)
-        self._kept.append(worker)
-        return worker.train(parts, parameters)
+    def _team(self, scenario: Scenario):
+        """The communicator of the processes that a run needs, servers first; None to the others. Collective."""
+        from mpi4py import MPI
 
-    def recorded(self, scenario: Scenario) -> dict:
-        """The facts of a run for the header of its trace."""
-        return {
-            "training": self.workshop.training.recorded(scenario.workload),
-            "hosts": self.tasks.machines(scenario.servers, scenario.workers),
-        }
+        tasks, sizes = self.tasks, (scenario.servers, scenario.workers)
+        if sizes not in self._teams:
+            needed = tasks.task < (scenario.servers if tasks.job == "ps" else scenario.workers)
+            self._teams[sizes] = self._comm.Split(0 if needed else MPI.UNDEFINED, self._comm.rank)
+        team = self._teams[sizes]
+        return None if team == MPI.COMM_NULL else team
 
     def session(self, replica: Replica, hooks: list):
         """A MonitoredTrainingSession on the replica's graph; kept for ever."""
@@ -118,45 +112,64 @@ class TaskRunner:
         )
 
 
-class Worker:
-    """One worker in one run."""
+def serve(team, scenario: Scenario) -> None:
+    """A server's part of a run: it waits for its end, and gives an account of its processor time; it records nothing else."""
+    barrier(team)
+    _begin(team)
+    used_s, over = time.process_time(), team.Ibarrier()
+    while True:
+        poll(lambda: arrived(team, scenario.servers, WARM) or over.Test(), "the run's end", math.inf, RARELY_S)
+        if over.Test():
+            break
+        team.recv(None, scenario.servers, WARM)
+        used_s = time.process_time()
+    team.gather({"rank": team.rank, "rows": [], "cpu_s": time.process_time() - used_s}, scenario.servers)
 
-    def __init__(self, runtime: TaskRunner, meeting: Meeting, scenario: Scenario, replication: int):
-        self.runtime, self.meeting, self.scenario = runtime, meeting, scenario
+
+def _begin(team) -> tuple[float, list[float]]:
+    """All begin together: the second of rank 0's wall clock at which they do, and from each rank's clock to that. Collective."""
+    offsets_s = team.allgather(offset_s(team, time.time))
+    barrier(team)
+    return team.bcast(time.time()), offsets_s
+
+
+class Worker:
+    """One worker in one run.
+
+    Args:
+        team: the processes that take part, servers first.
+        name: of the run, which no other of the launch has.
+        recorded: what the header of its trace says of training and hosts.
+    """
+
+    def __init__(self, runtime: TaskRunner, team, scenario: Scenario, replication: int, name: str, recorded: dict):
+        self.runtime, self.team, self.scenario, self._recorded = runtime, team, scenario, recorded
         self.tasks, self.replication = runtime.tasks, replication
         self.trainee: Trainee = runtime.workshop.feeder(scenario, replication, self.tasks.task + 1)
-        self.replica = Replica(scenario, runtime.workshop.training, replication, self.tasks.task, meeting.run)
+        self.replica = Replica(scenario, runtime.workshop.training, replication, self.tasks.task, name)
         self._sleeps = scenario.draws.sleeps(replication, self.tasks.task + 1)
         self.updates: list[dict] = []
         self.evaluations: list[tuple[int, float, float]] = []  # step, loss, accuracy
         self._evaluated = 0  # how many times they had become due
-        self._over = threading.Event()
 
     def train(self, parts: Path | None, parameters: str | None = None) -> Trace | None:
         """The run, from its start to the report; the trace, at the chief, which writes `parameters`."""
+        is_chief, team, scenario = self.tasks.is_chief, self.team, self.scenario
         with self.replica.graph.as_default():
             hooks: list = [_hook(self)] if self.replica.tokens else []
             self._say("building graphs")
-            if not self.tasks.is_chief:
-                self.meeting.wait_for_variables()
-            session = self.runtime.session(self.replica, hooks)
-            if self.tasks.is_chief:
-                self.meeting.initialised()
-            self._session = session
-            watch(self.tasks, self.scenario.servers, self._over)
-            offsets_s = [self.meeting.offset_s(k) for k in range(self.scenario.servers)]
-            clocks = Clocks(self.meeting.begin(), offsets_s)
-            if parts and self.tasks.is_chief and not parts.exists():
-                recorded = self.runtime.recorded(self.scenario)
-                begin(parts, self.scenario.header("tensorflow", self.replication, complete=False, **recorded))
-            folder = parts if parts and parts.exists() else None
-            recorder = Recorder(self.scenario.servers + self.tasks.task, folder, self.scenario.warmup)
-            transcript = Transcript(self.scenario, self.tasks.task, clocks, recorder)
-            self._steps(session, transcript)
-        self._over.set()
-        if not self.tasks.is_chief:
-            self.meeting.report(transcript.report())
-            return None
+            if is_chief:
+                self._session = self.runtime.session(self.replica, hooks)
+                if parts:
+                    begin(parts, scenario.header("tensorflow", self.replication, complete=False, **self._recorded))
+            barrier(team)
+            if not is_chief:
+                self._session = self.runtime.session(self.replica, hooks)
+            start_s, offsets_s = _begin(team)
+            clocks = Clocks(start_s, [offsets_s[team.rank] - offsets_s[k] for k in range(scenario.servers)])
+            transcript = Transcript(scenario, self.tasks.task, clocks, Recorder(team.rank, parts, scenario.warmup))
+            self._steps(self._session, transcript)
+        barrier(team)
         return self._gathered(transcript, parameters)
 
     def _steps(self, session, transcript: Transcript) -> None:
@@ -175,23 +188,23 @@ class Worker:
             self._evaluate(session, transcript, step, after)
             step += 1
             if step == scenario.warmup - 1 and self.tasks.is_chief:  # its time is in a step that is not measured
-                self.meeting.warm()
+                for server in range(scenario.servers):
+                    self.team.send(None, server, WARM)
             if time.monotonic() - said_s > PROGRESS_S:
                 said_s = time.monotonic()
                 self._say(f"update {after} of {updates}, loss {done['loss']:.4f}")
 
-    def _gathered(self, transcript: Transcript, parameters: str | None) -> Trace:
-        """The trace of all processes, once no worker trains any more. Writes the parameters, if they are asked for."""
-        reports, dead = self.meeting.collect(REPORT_S)
-        if parameters:
-            write(parameters, self._session.run(self.replica.parameters))
-        for task in dead:
-            self._say(f"worker {task} at {self.tasks.worker_hosts[task]} died; the run went on without it")
+    def _gathered(self, transcript: Transcript, parameters: str | None) -> Trace | None:
+        """The trace of all processes, at the chief, once no worker trains any more. Writes the parameters, if they are asked for."""
         for made in list(self.updates):
             transcript.updated(made)
-        recorded = {"evaluations": tuple(self.evaluations), "details": {"died": dead}}
-        accounts = [transcript.report(), *reports, *self.meeting.end()]
-        return joined(self.scenario, self.replication, accounts, self.runtime.recorded(self.scenario) | recorded)
+        accounts = self.team.gather(transcript.account(), self.scenario.servers)
+        if accounts is None:
+            return None
+        if parameters:
+            write(parameters, self._session.run(self.replica.parameters))
+        recorded = self._recorded | {"evaluations": tuple(self.evaluations)}
+        return joined(self.scenario, self.replication, accounts, recorded)
 
     def _evaluate(self, session, transcript: Transcript, step: int, after: int) -> None:
         """At the chief, which meanwhile computes nothing else: loss and accuracy, if they have become due by `after` updates."""
@@ -226,7 +239,7 @@ def _hook(worker: Worker):
             while True:
                 worker.updates.append(session.run(update))
         except tf.errors.OpError:
-            return  # the process is ending, or a server is gone, which `watch` says
+            return  # the process is ending, or a server is gone: mpirun ends the run
 
     class Tokens(tf.compat.v1.train.SessionRunHook):
         def after_create_session(self, session, coord):
@@ -239,23 +252,6 @@ def _hook(worker: Worker):
                 threading.Thread(target=keep_updating, args=(session,), daemon=True).start()
 
     return Tokens()
-
-
-def watch(tasks: Tasks, servers: int, over: threading.Event) -> None:
-    """End this process with a line when a server is gone before `over`, because MonitoredSession would wait for it."""
-
-    def look():
-        missed = dict.fromkeys(range(servers), 0)
-        while not over.wait(WATCH_S):
-            for server in missed:
-                missed[server] = 0 if reachable(tasks.ps_hosts[server]) else missed[server] + 1
-                if missed[server] > 1:
-                    from real.launching.ranks import say
-
-                    say("failed", f"{tasks.name}: server {server} at {tasks.ps_hosts[server]} is gone")
-                    leave(1)
-
-    threading.Thread(target=look, daemon=True).start()
 
 
 def leave(code: int = 0) -> NoReturn:

@@ -86,11 +86,10 @@ class Transcript:
             times = self.clocks.there(server, taken_s), self.clocks.there(server, updated_s)
             self._add(server, 0, "update", *times, samples, self.scenario.traffic.server_bytes[server])
 
-    def report(self) -> dict:
-        """All rows and facts of this process, as JSON for the chief."""
+    def account(self) -> dict:
+        """All rows of this process, for the chief, and its processor time."""
         self.recorder.close()
-        rows = [list(row) for row in self.recorder.activities]
-        return {"task": self.task, "rows": rows, "cpu_s": self.recorder.cpu_s}
+        return {"rank": self.rank, "rows": self.recorder.activities, "cpu_s": self.recorder.cpu_s}
 
     def _row(self, step: int, activity: str, start_s: float, end_s: float, *about, version: int | None = None) -> float:
         """Add a row of this worker's; its end, which is not before its start: clocks of several hosts differ a little."""
@@ -104,16 +103,13 @@ class Transcript:
 
 
 def joined(scenario: Scenario, replication: int, accounts: list[dict], recorded: dict) -> Trace:
-    """The trace of a run from the accounts of its workers, and what processor time each process used.
+    """The trace of a run from the accounts of its processes, by rank.
 
     Args:
         recorded: what else its header holds.
     """
-    rows = [Activity(*row) for account in accounts for row in account.get("rows", [])]
-    ranks = [account.get("server", scenario.servers + account.get("task", 0)) for account in accounts]
-    cpu_s = {
-        str(rank): account["cpu_s"] for rank, account in sorted(zip(ranks, accounts, strict=True), key=lambda a: a[0])
-    }
+    rows = [Activity(*row) for account in accounts for row in account["rows"]]
+    cpu_s = {str(account["rank"]): account["cpu_s"] for account in accounts}
     header = scenario.header("tensorflow", replication, cpu_s=cpu_s, **recorded)
     return Trace.of(header, _ordered(rows, scenario.servers, scenario.protocol.gradients_per_update(scenario.workers)))
 

@@ -1,4 +1,4 @@
-"""Gradients over one flat parameter vector: of a whole minibatch, or of as much of it as a time limit allows."""
+"""Gradients over one flat parameter vector, of a minibatch."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ import numpy as np
 
 from real.models import forward_of
 from real.training.tensorflow_setup import tensorflow
-from sim.base.errors import WrongSetting
 from sim.model.workload import Workload
 
-CLOCK_S = 1e-9  # no partition starts with less time left; the simulator's rule too
 EVALUATED_AT_ONCE = 500  # samples; 10,000 CIFAR-10 pictures at once would take gigabytes
 
 
@@ -21,32 +19,18 @@ class Gradient(NamedTuple):
 
     Args:
         sum: float32 (parameters,), a read-only view.
-        samples: how many it sums.
-        loss: summed likewise.
         computed_s: seconds from the call until the gradients were there; joining them into one vector comes after.
     """
 
     sum: np.ndarray
-    samples: int
-    loss: float
     computed_s: float
-
-
-def check_partitions(partitions: int, batch: int) -> None:
-    """Refuse to divide a batch into more parts than it has samples.
-
-    Raises:
-        WrongSetting: naming the setting.
-    """
-    if not 1 <= partitions <= batch:
-        raise WrongSetting("--set partitions", partitions, f"an integer from 1 to the batch, {batch}")
 
 
 class Gradients:
     """A workload's gradients by TensorFlow; every method returns when its results are in NumPy.
 
-    Parameters and gradients are float32 (parameters,), the workload's variables one after another. Gradients and losses
-    are sums over samples of the softmax cross-entropy, without weight decay, and read-only views.
+    Parameters and gradients are float32 (parameters,), the workload's variables one after another. Gradients are
+    sums over samples of the softmax cross-entropy's, without weight decay, and read-only views.
 
     Args:
         threads: of TensorFlow, within and between operations.
@@ -66,40 +50,20 @@ class Gradients:
             tf.TensorSpec((None, *workload.sample_shape), tf.float32),
             tf.TensorSpec((None,), tf.int32),
         )
-        loop = (tf.TensorSpec((), tf.int32), tf.TensorSpec((), tf.float64))
         self._fixed = tf.function(self._fixed_graph, input_signature=batch, autograph=False)
         times = (tf.TensorSpec((None,), tf.float32),)
         self._weighted = tf.function(self._weighted_graph, input_signature=batch + times, autograph=False)
-        self._anytime = tf.function(self._anytime_graph, input_signature=batch + loop, autograph=False)
         self._evaluate = tf.function(self._evaluate_graph, input_signature=batch, autograph=False)
 
     def fixed(self, parameters: np.ndarray, x: np.ndarray, y: np.ndarray) -> Gradient:
         """The gradient of a whole minibatch, x (samples, *sample_shape) float32 and y (samples,) int32."""
         called_s = time.time()
-        gradient, loss, computed_s = self._fixed(parameters, x, y)
-        return Gradient(np.asarray(gradient), len(x), float(loss), float(computed_s) - called_s)
+        gradient, computed_s = self._fixed(parameters, x, y)
+        return Gradient(np.asarray(gradient), float(computed_s) - called_s)
 
     def weighted(self, parameters: np.ndarray, x: np.ndarray, y: np.ndarray, times: np.ndarray) -> np.ndarray:
         """The sum, float32 (parameters,), of a minibatch that has each sample so many times, `times` float32 (samples,)."""
         return np.asarray(self._weighted(parameters, x, y, times))
-
-    def anytime(
-        self, parameters: np.ndarray, x: np.ndarray, y: np.ndarray, partitions: int, remaining_s: float
-    ) -> Gradient:
-        """The gradient of as many micro-batches as start within `remaining_s` of this call.
-
-        A micro-batch holds int(len(x) / partitions) samples. At least one is done, the last overruns, and the loop ends
-        early when the partitions are used up.
-
-        Raises:
-            WrongSetting: fewer samples than partitions.
-        """
-        check_partitions(partitions, len(x))
-        tf, called_s = self._tf, time.time()  # the graph's clock is the wall clock
-        limits = tf.constant(partitions, tf.int32), tf.constant(called_s + remaining_s, tf.float64)
-        gradient, done, loss, computed_s = self._anytime(parameters, x, y, *limits)
-        samples = int(done) * (len(x) // partitions)
-        return Gradient(np.asarray(gradient), samples, float(loss), float(computed_s) - called_s)
 
     def evaluate(self, parameters: np.ndarray, x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
         """Mean loss and the share of samples that are labelled right."""
@@ -110,16 +74,12 @@ class Gradients:
             loss, right = loss + float(more), right + int(hits)
         return loss / len(x), right / len(x)
 
-    def warm_up(self, batch: int, partitions: int | None = None) -> None:
+    def warm_up(self, batch: int) -> None:
         """Trace and run everything that steps of `batch` samples will, so that step 0 is a step like any other."""
         parameters = np.zeros(self._workload.parameters, np.float32)
         x, y = np.zeros((batch, *self._workload.sample_shape), np.float32), np.zeros(batch, np.int32)
         for _ in range(2):  # the first call traces, the second is the first to find its buffers warm
-            if partitions is None:
-                self.fixed(parameters, x, y)
-            else:
-                self.anytime(parameters, x, y, partitions, remaining_s=3600.0)
-            self.evaluate(parameters, x, y)
+            self.fixed(parameters, x, y)
 
     def _variables(self, flat) -> list:
         parts = self._tf.split(flat, [v.size for v in self._workload.variables])
@@ -136,49 +96,22 @@ class Gradients:
         with self._tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(variables)
             loss = self._loss(self._forward(variables, x), y, times)
-        return [self._tf.convert_to_tensor(g) for g in tape.gradient(loss, variables)], loss  # an embedding's are rows
+        return [self._tf.convert_to_tensor(g) for g in tape.gradient(loss, variables)]  # an embedding's are rows
 
     def _fixed_graph(self, flat, x, y):
-        gradients, loss = self._gradients(self._variables(flat), x, y)
+        gradients = self._gradients(self._variables(flat), x, y)
         computed_s = self._clock_after(gradients)
         with self._tf.control_dependencies([computed_s]):
-            return self._flat(gradients), loss, computed_s
+            return self._flat(gradients), computed_s
 
     def _weighted_graph(self, flat, x, y, times):
-        return self._flat(self._gradients(self._variables(flat), x, y, times)[0])
+        return self._flat(self._gradients(self._variables(flat), x, y, times))
 
     def _evaluate_graph(self, flat, x, y):
         tf = self._tf
         logits = self._forward(self._variables(flat), x)
         right = tf.argmax(logits, 1, output_type=tf.int32) == y
         return self._loss(logits, y), tf.math.count_nonzero(right)
-
-    def _anytime_graph(self, flat, x, y, partitions, deadline_s):
-        """Sums are kept for each variable and joined once, after the loop, because joining in each turn is a pass over the model.
-
-        Operations that need the clock wait for it by data, and the clock waits for the operations that it times by control edges:
-        TensorFlow runs whatever is ready, in any order.
-        """
-        tf = self._tf
-        variables = self._variables(flat)
-        size = tf.shape(x)[0] // partitions
-
-        def micro_batch(done):
-            part = slice(done * size, (done + 1) * size)
-            return self._gradients(variables, x[part], y[part])
-
-        def time_is_left(done, now_s, loss, *sums):
-            return (done < partitions) & (deadline_s - now_s > CLOCK_S)
-
-        def add_partition(done, now_s, loss, *sums):
-            gradients, more = micro_batch(done)
-            sums = [total + g for total, g in zip(sums, gradients, strict=True)]
-            return done + 1, self._clock_after(sums), loss + more, *sums
-
-        gradients, loss = micro_batch(tf.constant(0))  # one at least
-        state = (tf.constant(1), self._clock_after(gradients), loss, *gradients)
-        done, computed_s, loss, *sums = tf.while_loop(time_is_left, add_partition, state, parallel_iterations=1)
-        return self._flat(sums), done, loss, computed_s
 
     def _clock_after(self, tensors):
         """The wall clock, seconds, read when `tensors` are there."""

@@ -36,13 +36,11 @@ class SparseGradient(NamedTuple):
         sum: of the dense variables one after another, float32 (numbers,).
         rows: sums for the rows that were read of each sparse variable, float32 (n, width): of its IndexedSlices, which have several
             slices for a word that occurs several times.
-        samples, loss, computed_s: likewise.
+        computed_s: likewise.
     """
 
     sum: np.ndarray
     rows: list[np.ndarray]
-    samples: int
-    loss: float
     computed_s: float
 
 
@@ -68,11 +66,10 @@ class SparseGradients(Gradients):
             x: what it reads, as places in these.
         """
         called_s = time.time()
-        flat, rows, loss, computed_s = self._by_rows(dense, tables, x, y)
-        rows = [np.asarray(of) for of in rows]
-        return SparseGradient(np.asarray(flat), rows, len(x), float(loss), float(computed_s) - called_s)
+        flat, rows, computed_s = self._by_rows(dense, tables, x, y)
+        return SparseGradient(np.asarray(flat), [np.asarray(of) for of in rows], float(computed_s) - called_s)
 
-    def warm_up(self, batch: int, partitions: int | None = None) -> None:
+    def warm_up(self, batch: int) -> None:
         """Warm up as any gradients do."""
         x, y = np.zeros((batch, *self._workload.sample_shape), np.float32), np.zeros(batch, np.int32)
         dense = np.zeros(sum(variable.size for variable in self._dense), np.float32)
@@ -88,11 +85,11 @@ class SparseGradients(Gradients):
             {False: dense, True: list(tables)},
             [bool(variable.rows) for variable in self._workload.variables],
         )
-        gradients, loss = self._gradients([left[sparse].pop(0) for sparse in are_rows], x, y)
+        gradients = self._gradients([left[sparse].pop(0) for sparse in are_rows], x, y)
         computed_s = self._clock_after(gradients)
         with tf.control_dependencies([computed_s]):
             others, rows = (
                 [g for g, sparse in zip(gradients, are_rows, strict=True) if sparse is of] for of in (False, True)
             )
             flat = self._flat(others) if others else tf.zeros(0)
-            return flat, [tf.identity(of) for of in rows], loss, computed_s
+            return flat, [tf.identity(of) for of in rows], computed_s

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from sim.base.errors import WrongSetting
+from sim.base.errors import RunFailed, WrongSetting
 
 OF_TENSORFLOW = ("keras", "jax")
 OF_KERAS = ("jax", "sklearn", "pandas", "matplotlib")
+LET_THE_LAUNCHER_SPEAK_S = 10.0  # which takes a second on a quiet machine
 
 
 def tensorflow(threads: int = 1, device: str = "cpu", gpu_index: int = 0, first=lambda tf: None):
@@ -70,6 +72,26 @@ def without(*packages: str) -> Iterator[None]:
     finally:
         for name in absent:
             sys.modules.pop(name, None)
+
+
+@contextmanager
+def failures_told(name: str) -> Iterator[None]:
+    """Within, an error of TensorFlow's ends the run in a line.
+
+    Most often another rank has died, which the launcher knows and TensorFlow does not: the launcher speaks first.
+
+    Raises:
+        RunFailed: what the library of that name said.
+    """
+    try:
+        yield
+    except Exception as error:
+        import tensorflow as tf
+
+        if not isinstance(error, tf.errors.OpError):
+            raise
+        time.sleep(LET_THE_LAUNCHER_SPEAK_S)
+        raise RunFailed(f"{name}: {' '.join(str(error).split())[:300]}") from error
 
 
 @contextmanager

@@ -58,7 +58,7 @@ class Training:
     weight_decay: float = WEIGHT_DECAY
 
     def __post_init__(self):
-        Rates(self.optimiser, self.learning_rate, self.decay_steps, self.decay_rate)
+        Rates(*self.rates)
         check_integer("--threads", self.threads, 1, MOST_CORES)
         check_kind("--data", self.data, str | os.PathLike | None, "a name, or a path")
         engines.engine_of(self.engine)
@@ -67,18 +67,7 @@ class Training:
 
     def recorded(self, workload: Workload) -> traces.Training:
         """The settings as in a trace: defaults by their names."""
-        return traces.Training(
-            data=self.data or default_of(workload),
-            optimiser=self.optimiser,
-            learning_rate=self.rate,
-            decay_steps=self.decay_steps,
-            decay_rate=self.decay_rate,
-            device=self.device,
-            master_on_cpu=self.master_on_cpu,
-            threads=self.threads,
-            engine=self.engine,
-            weight_decay=self.weight_decay,
-        )
+        return traces.Training(**vars(self) | {"data": self.data or default_of(workload), "learning_rate": self.rate})
 
     @property
     def rates(self) -> tuple:

@@ -1,12 +1,15 @@
-"""The record that a run leaves, in simulated time and on this machine's ranks."""
+"""What a run leaves: its record, in simulated time and on this machine's ranks, and the parameters that it ends with."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import event
+import numpy as np
 
+from real.recording import parameters
 from sim.job.scenario import Scenario
 from sim.model.costs import Line
 from sim.recording.traces import Trace
@@ -30,3 +33,13 @@ def record(trace: Trace) -> Counter:
     if trace.header.updates_per_step > 1:
         rows.loc[rows["rank"] == 0, "step"] = 0
     return Counter(rows.itertuples(index=False, name=None))
+
+
+def trained(folder: Path, name: str) -> np.ndarray:
+    """What a run's file NAME.npz has, float32 (parameters,)."""
+    return np.concatenate([values.ravel() for values in parameters.read(folder / f"{name}.npz").values()])
+
+
+def ends_alike(trace: Trace) -> bool:
+    """Whether all ranks have ended with the same parameters."""
+    return len(set(trace.header.details["parameters_crc32"])) == 1

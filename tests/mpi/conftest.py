@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 SHARED_MEMORY = Path("/dev/shm")
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -26,37 +23,21 @@ def _nothing_stays():
         yield
 
 
-@pytest.fixture(scope="session")
-def campaign():
-    """Run cells (lists of real.run's options) in one launch; after a probe, written to the file `probe`, if given."""
+@pytest.fixture(scope="module")
+def campaign(tmp_path_factory):
+    """Run cells, options of real.run by name, in one launch; the folder of NAME.parquet, and of NAME.npz and probe.json if asked for."""
 
-    def run(cells, folder, probe=None) -> None:
-        file = folder / "cells.json"
-        file.write_text(json.dumps([[str(word) for word in cell] for cell in cells]))
-        line = [sys.executable, "-m", "real.campaign", str(file), *(["--probe", str(probe)] if probe else [])]
+    def run(cells: dict[str, list], parameters: bool = False, probe: bool = False, folder: Path | None = None) -> Path:
+        folder = folder or tmp_path_factory.mktemp("runs")
+        file, lines = folder / "cells.json", []
+        for name, words in cells.items():
+            kept = ["--parameters", folder / f"{name}.npz"] if parameters else []
+            lines.append([str(word) for word in (*words, "--trace", folder / f"{name}.parquet", *kept)])
+        file.write_text(json.dumps(lines))
+        probed = ["--probe", str(folder / "probe.json")] if probe else []
+        line = [sys.executable, "-m", "real.campaign", str(file), *probed]
         done = subprocess.run(line, capture_output=True, text=True, timeout=1200, check=False)
         assert done.returncode == 0, done.stderr
-
-    return run
-
-
-@pytest.fixture(scope="session")
-def all_parameters():
-    """Run cells (lists of real.run's options, by name) in one launch; parameters, NAME and NAME/RANK. Traces are NAME.parquet."""
-
-    def run(cells, folder):
-        from real.launching import mpirun
-
-        asked = {name: [*map(str, words), "--trace", str(folder / f"{name}.parquet")] for name, words in cells.items()}
-        (folder / "kept.json").write_text(json.dumps(asked))
-        line = [mpirun.mpirun(), "-n", 4, "--oversubscribe", "--bind-to", "none", "--allow-run-as-root", sys.executable]
-        line += ["-m", "mpi4py", ROOT / "tests/mpi/keep_all_parameters.py", folder / "kept.json", folder / "kept.npz"]
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-        words = [str(word) for word in line]
-        done = subprocess.run(
-            words, capture_output=True, text=True, cwd=ROOT, env=environment, timeout=1200, check=False
-        )
-        assert done.returncode == 0, done.stderr
-        return np.load(folder / "kept.npz")
+        return folder
 
     return run

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from alike import trained
 
-from real.recording import parameters
 from sim.answers.outcome import of_trace
 from sim.recording.conformance import gradients
 from sim.recording.traces import read
@@ -59,15 +59,8 @@ class Rate(Text):
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory, campaign):
-    folder = tmp_path_factory.mktemp("texts")
-    files = {name: ["--trace", folder / f"{name}.jsonl", "--parameters", folder / f"{name}.npz"] for name in CELLS}
-    campaign([[*JOB.split(), *words.split(), *files[name]] for name, words in CELLS.items()], folder)
-    return folder
-
-
-def trained(folder: Path, name: str) -> np.ndarray:
-    return np.concatenate([values.ravel() for values in parameters.read(folder / f"{name}.npz").values()])
+def folder(campaign):
+    return campaign({name: [*JOB.split(), *words.split()] for name, words in CELLS.items()}, parameters=True)
 
 
 @pytest.mark.parametrize("name", SYNCHRONOUS)
@@ -79,7 +72,7 @@ def test_synchronous_texts_train_to_the_bit_what_a_master_does(folder, name):
 
 @pytest.mark.parametrize("name", sorted(CELLS))
 def test_steps_and_samples_of_a_trace(folder, name):
-    trace = read(folder / f"{name}.jsonl")
+    trace = read(folder / f"{name}.parquet")
     found = of_trace(trace)
     assert found.step_s.shape == (1, STEPS)
     assert (found.samples == WORKERS * BATCH).all()
@@ -89,7 +82,7 @@ def test_steps_and_samples_of_a_trace(folder, name):
 
 def test_waits_of_a_rank_are_apart_from_one_another_and_from_what_it_computes(folder):
     for name in ("ddp", "horovod", "fsdp"):
-        rows = read(folder / f"{name}.jsonl").rows
+        rows = read(folder / f"{name}.parquet").rows
         waits = rows[
             (rows["activity"] == "wait") & (rows["end_s"] > rows["start_s"])
         ]  # others mark where one has ended

@@ -22,7 +22,8 @@ pytestmark = [pytest.mark.mpi, pytest.mark.tensorflow]
 ROOT = Path(__file__).parents[2]
 JOB = ["--steps", "4", "--warmup", "2", "--stragglers", "exponential(mean=2ms)", "--seed", "3"]
 EVALUATED = ["--test-size", "100", "--evaluate-every", "2"]
-MLP, BIGRAM = ["--workload", "mlp", "--batch", "16"], ["--workload", "bigram", "--batch", "16"]
+MLP = ["--workload", "mlp", "--batch", "16", "--engine", "numpy"]
+BIGRAM = ["--workload", "bigram", "--batch", "16"]
 CELLS = {  # all wait for all, so that the order of updates is the same
     "fmb": ["--protocol", "fmb", "--workers", "3", *MLP],
     "fmb, momentum": ["--protocol", "fmb", "--workers", "2", *MLP, "--optimiser", "mom"],
@@ -102,9 +103,7 @@ def ran(campaign, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", f"{folder}:{ROOT}")
         patch.syspath_prepend(folder)
-        lines = {name: [*words, "--trace", str(folder / f"{name}.parquet")] for name, words in cells.items()}
-        campaign([[*line, "--parameters", str(folder / f"{name}.npz")] for name, line in lines.items()], folder)
-        yield cells, folder
+        yield cells, campaign(cells, parameters=True, folder=folder)
 
 
 def asked(words):

@@ -1,6 +1,6 @@
-"""Gradients that travel while others compute, and rows that are gathered: over MPI they leave what the simulator does, where texts fix it.
+"""Gradients that travel while others compute: over MPI they leave what the simulator does, where texts fix it.
 
-When gradients are ready is TensorFlow's business, so that Horovod's number of fused buffers and the waits differ from run to run.
+When gradients are ready is the engine's business, so that Horovod's number of fused buffers and the waits differ from run to run.
 """
 
 from __future__ import annotations
@@ -9,9 +9,8 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from alike import record
+from alike import ends_alike, record, trained
 from alike import simulated as alike_of
-from test_real_hybrid import with_models
 
 from sim import protocols
 from sim.job.scenario import Scenario
@@ -19,7 +18,7 @@ from sim.model import workload
 from sim.platform.cluster import Cluster, Host
 from sim.recording.traces import NOBODY, Trace, read
 
-pytestmark = [pytest.mark.mpi, pytest.mark.tensorflow]
+pytestmark = pytest.mark.mpi
 STEPS, WARMUP, BATCH = 3, 1, 16
 ROUNDS = STEPS + WARMUP
 CLOSE = {"atol": 1e-6, "rtol": ROUNDS * 2.0**-23}  # as in test_real_hybrid
@@ -33,9 +32,8 @@ SMALL = [
     (4, ["algorithm=halving-doubling", "order=end", "fusion_bytes=0"]),
 ]
 OVERLAPPED = [(workers, RING) for workers in WORKERS] + [(3, [*RING, "fusion_bytes=0", "order=uniform"])]
-# Workers, servers, parts of each variable, and settings.
-SERVED = [(1, 1, 1, []), (2, 1, 1, []), (2, 2, 1, []), (2, 2, 3, []), (1, 3, 1, [])]
-GATHERED = (1, 2, 3)
+# Workers, servers, and parts of each variable.
+SERVED = [(1, 1, 1), (2, 1, 1), (2, 2, 1), (2, 2, 3), (1, 3, 1)]
 
 
 def settled(trace: Trace, fuses: bool) -> Counter:
@@ -57,80 +55,66 @@ def of(name: str, *cell) -> str:
     return "-".join([name, *map(str, cell)]).replace("=", "_").replace("'", "")
 
 
-def cells(folder) -> dict[str, list]:
+def cells() -> dict[str, list]:
     """Options of real.run by name."""
-    job = ["--steps", STEPS, "--warmup", WARMUP, "--optimiser", "sgd", "--stragglers", "niagara*0.002"]
+    job = [
+        "--engine",
+        "numpy",
+        "--steps",
+        STEPS,
+        "--warmup",
+        WARMUP,
+        "--optimiser",
+        "sgd",
+        "--stragglers",
+        "niagara*0.002",
+    ]
     dense = [*job, "--batch", BATCH, "--workload", "mlp", "--test-size", 10, "--evaluate-every", 2]
     found = {of("dense", w): ["--protocol", "allreduce", "--workers", w, *dense] for w in (1, *WORKERS)}
     for workers, settings in SMALL + OVERLAPPED + [(2, [])]:
         asked = [f"--set={setting}" for setting in settings]
         horovod = ["--protocol", "horovod", "--runtime", "mpi", "--workers", workers]
         found[of("horovod", workers, settings)] = [*horovod, *asked, *dense]
-    for workers, servers, parts, settings in SERVED:
-        asked = ["--servers", servers, "--variable-partitions", parts, *(f"--set={setting}" for setting in settings)]
-        served = dense if servers == 1 else dense[:-4]
-        found[of("served", workers, servers, parts, settings)] = [
-            "--protocol",
-            "ps-layers",
-            "--workers",
-            workers,
-            *asked,
-            *served,
-        ]
-    for workers in GATHERED:
-        rows = ["--protocol", "allreduce", "--workers", workers, "--set", "algorithm=ring", *job]
-        apart = ["--set", "sparse_as_dense=false", "--test-size", 8, "--evaluate-every", 2]
-        found[of("all", workers)] = [*rows, *apart, "--workload", folder / "all.toml", "--batch", 64]
-        few = [*rows, "--workload", folder / "few.toml", "--batch", BATCH]
-        found |= {of("few", workers): [*few, *apart], of("few dense", workers): few}
-    table = ["--protocol", "allreduce", "--workers", 2, *job, "--batch", BATCH, "--workload", "bigram"]
-    found |= {"one table": [*table, "--set", "sparse_as_dense=false"], "one table dense": table}
+    for cell in SERVED:
+        workers, servers, parts = cell
+        asked = ["--workers", workers, "--servers", servers, "--variable-partitions", parts]
+        served = dense if servers == 1 else dense[:-4]  # several cannot evaluate
+        found[of("served", *cell)] = ["--protocol", "ps-layers", *asked, *served]
     return found
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return with_models(tmp_path_factory.mktemp("layers"))
+def folder(campaign):
+    """With traces and parameters of runs in one launch, by name."""
+    return campaign(cells(), parameters=True)
 
 
-@pytest.fixture(scope="module")
-def kept(folder, all_parameters):
-    """Every rank's parameters after runs in one launch, NAME/RANK; their traces are in the folder."""
-    return all_parameters(cells(folder), folder)
-
-
-@pytest.fixture(scope="module")
-def traces(kept, folder):
-    """The trace of a run by its name."""
-    return lambda name: read(folder / f"{name}.parquet")
-
-
-def simulated(protocol: str, settings, workers: int, model="mlp", **sizes):
+def simulated(protocol: str, settings, workers: int, **sizes):
     """The same run on one host, simulated."""
     from sim import stragglers
 
     here, luck = Cluster(hosts=[Host(slots=8)]), stragglers.read("niagara*0.002")
     job = {"steps": STEPS, "warmup": WARMUP, "batch": BATCH, "test_size": 10, "evaluate_every": 2} | sizes
     made = protocols.make(protocol, settings)
-    return alike_of(Scenario(made, workload.read(str(model)), workers, cluster=here, stragglers=luck, **job))
+    return alike_of(Scenario(made, workload.read("mlp"), workers, cluster=here, stragglers=luck, **job))
 
 
 # ---- Horovod
 
 
 @pytest.mark.parametrize(("workers", "settings"), SMALL + OVERLAPPED + [(2, [])], ids=str)
-def test_horovod_ends_where_an_allreduce_does(kept, workers, settings):
-    ends = [kept[f"{of('horovod', workers, settings)}/{rank}"] for rank in range(workers)]
-    assert all((end == ends[0]).all() for end in ends)
-    np.testing.assert_allclose(ends[0], kept[f"{of('dense', workers)}/0"], **CLOSE)
+def test_horovod_ends_where_an_allreduce_does(folder, workers, settings):
+    name = of("horovod", workers, settings)
+    assert ends_alike(read(folder / f"{name}.parquet"))
+    np.testing.assert_allclose(trained(folder, name), trained(folder, of("dense", workers)), **CLOSE)
 
 
 @pytest.mark.parametrize("world", ["mpi", "event"])
 @pytest.mark.parametrize(("workers", "settings"), OVERLAPPED, ids=str)
-def test_every_gradient_is_summed_once_a_step(traces, workers, settings, world):
+def test_every_gradient_is_summed_once_a_step(folder, workers, settings, world):
     """However they are fused: so many bytes travel and are added in rings. What happens besides is the simulated record."""
     alike = simulated("horovod", settings, workers)
-    trace = traces(of("horovod", workers, settings)) if world == "mpi" else alike
+    trace = read(folder / f"{of('horovod', workers, settings)}.parquet") if world == "mpi" else alike
     assert settled(trace, fuses=True) == settled(alike, fuses=True)
     rows, items = trace.rows, workload.read("mlp").parameters
     for activity, times in {"send": 2 * (workers - 1), "receive": 2 * (workers - 1), "reduce": workers - 1}.items():
@@ -145,16 +129,17 @@ def test_every_gradient_is_summed_once_a_step(traces, workers, settings, world):
 
 
 @pytest.mark.parametrize("cell", SERVED, ids=str)
-def test_servers_of_variables_end_where_an_allreduce_does(kept, cell):
-    np.testing.assert_allclose(kept[of("served", *cell)], kept[of("dense", cell[0])], **CLOSE)
+def test_servers_of_variables_end_where_an_allreduce_does(folder, cell):
+    np.testing.assert_allclose(trained(folder, of("served", *cell)), trained(folder, of("dense", cell[0])), **CLOSE)
 
 
 @pytest.mark.parametrize("cell", SERVED, ids=str)
-def test_what_variables_leave_is_the_simulated_record(traces, cell):
+def test_what_variables_leave_is_the_simulated_record(folder, cell):
     """But for waits, which cut computing in pieces."""
-    workers, servers, parts, settings = cell
+    workers, servers, parts = cell
     sizes = {"servers": servers, "variable_partitions": parts} | ({} if servers == 1 else {"test_size": 0})
-    alike, real = simulated("ps-layers", settings, workers, **sizes), traces(of("served", *cell))
+    alike = simulated("ps-layers", [], workers, **sizes)
+    real = read(folder / f"{of('served', *cell)}.parquet")
     assert settled(summed(real), fuses=False) == settled(summed(alike), fuses=False)
 
 
@@ -166,26 +151,3 @@ def summed(trace) -> Trace:
     )
     rows = rows[~last]
     return Trace(head, rows.assign(step=0, samples=rows["samples"].where(rows["activity"] != "reduce", 0)))
-
-
-# ---- rows that all workers gather
-
-
-@pytest.mark.parametrize("workers", GATHERED)
-def test_gathered_rows_end_where_dense_sums_do(kept, workers):
-    ends = [kept[f"{of('few', workers)}/{rank}"] for rank in range(workers)]
-    assert all((end == ends[0]).all() for end in ends)
-    np.testing.assert_allclose(ends[0], kept[f"{of('few dense', workers)}/0"], **CLOSE)
-
-
-def test_without_dense_variables_rows_alone_travel(kept, traces):
-    np.testing.assert_allclose(kept["one table/0"], kept["one table dense/0"], **CLOSE)
-    assert (kept["one table/1"] == kept["one table/0"]).all()
-
-
-@pytest.mark.parametrize("workers", GATHERED)
-def test_what_gathering_leaves_is_the_simulated_record(traces, folder, workers):
-    """Of a model of few words: every minibatch reads all of them, so that rows are certain, bytes and all."""
-    settings = [*RING, "sparse_as_dense=false"]
-    alike = simulated("allreduce", settings, workers, folder / "all.toml", batch=64, test_size=8)
-    assert record(traces(of("all", workers))) == record(alike)

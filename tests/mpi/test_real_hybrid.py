@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from alike import record, simulated
+from alike import ends_alike, record, simulated, trained
 
 from real.data import Batches, data_for
 from sim import protocols
@@ -28,13 +28,13 @@ SIZES = {
 }
 EMBEDDING_BYTES, ROW_BYTES = 4 * WORDS * WIDTH, 4 + 4 * WIDTH
 STEPS, WARMUP, BATCH = 6, 2, 8  # in all, and of these before measuring
+GATHERED = (1, 2, 3)  # workers
 MLP = ["--workload", "mlp", "--batch", 16, "--test-size", 10, "--evaluate-every", 2]
 # Sums in another order, at most 1e-6 apart as of the libraries' tests; and each update rounds the parameters, in both runs.
 CLOSE = {"atol": 1e-6, "rtol": STEPS * 2.0**-23}
 # Workers, servers, parts of the embedding, and whether hosts aggregate.
 HYBRIDS = [
     (1, 1, 1, True),
-    (2, 1, 1, True),
     (2, 1, 3, False),
     (2, 2, 2, False),
     (2, 2, 5, True),
@@ -54,13 +54,6 @@ def model(words: int = WORDS, length: int = LENGTH) -> str:
     return head + "flops_per_sample = 1e3\n" + "".join(variables)
 
 
-def with_models(folder: Path) -> Path:
-    """The folder with the model, and with one of which every minibatch reads every word."""
-    (folder / "few.toml").write_text(model())
-    (folder / "all.toml").write_text(model(words=4, length=8))
-    return folder
-
-
 def options(workers: int, servers: int, parts: int, aggregates: bool) -> list:
     return [
         *("--protocol", "hybrid", "--workers", workers, "--servers", servers, "--variable-partitions", parts),
@@ -73,13 +66,11 @@ def of(cell) -> str:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return with_models(tmp_path_factory.mktemp("hybrid"))
-
-
-@pytest.fixture(scope="module")
-def kept(folder, all_parameters):
-    """Every rank's parameters after runs in one launch, NAME/RANK; their traces are in the folder."""
+def folder(tmp_path_factory, campaign):
+    """With parameters and traces of runs in one launch, and their models: `all`, of which every minibatch reads every word, and `few`."""
+    folder = tmp_path_factory.mktemp("hybrid")
+    (folder / "few.toml").write_text(model())
+    (folder / "all.toml").write_text(model(words=4, length=8))
     job = ["--steps", STEPS - WARMUP, "--warmup", WARMUP, "--stragglers", "niagara*0.002", "--optimiser", "sgd"]
     few = [*job, "--workload", folder / "few.toml", "--batch", BATCH]
     cells = {f"allreduce-{w}": ["--protocol", "allreduce", "--workers", w, *few] for w in (1, 2, 3)}
@@ -94,48 +85,51 @@ def kept(folder, all_parameters):
         cells[f"dense {name}"] = [*plain, *MLP]
         cells[f"sparse {name}"] = [*plain, "--workload", "bigram"]
     cells["sparse hybrid"] += ["--set", "local_aggregation=False"]
-    return all_parameters(cells, folder)
+    rows = ["--set", "sparse_as_dense=false", "--test-size", 8, "--evaluate-every", 2]
+    for workers in GATHERED:
+        gathered = ["--protocol", "allreduce", "--workers", workers, "--set", "algorithm=ring", *rows]
+        cells[f"gathered few-{workers}"] = [*gathered, *few]
+        cells[f"gathered all-{workers}"] = [*gathered, *job, "--workload", folder / "all.toml", "--batch", 64]
+    cells["sparse gathered"] = [*cells["sparse allreduce"], *rows[:2]]
+    return campaign(cells, parameters=True, folder=folder)
 
 
 # ---- parameters
 
 
 @pytest.mark.parametrize("cell", HYBRIDS, ids=of)
-def test_it_ends_where_an_allreduce_of_everything_does(kept, cell):
+def test_it_ends_where_an_allreduce_of_everything_does(folder, cell):
     """Rows that no minibatch has touched for a while included: the weight decay that they missed is made up for."""
-    expected = kept[f"allreduce-{cell[0]}"]
-    np.testing.assert_allclose(kept[f"few-{of(cell)}"], expected, **CLOSE)
+    expected = trained(folder, f"allreduce-{cell[0]}")
+    np.testing.assert_allclose(trained(folder, f"few-{of(cell)}"), expected, **CLOSE)
 
 
-def test_the_algorithm_that_open_mpi_takes_sums_the_same(kept):
-    np.testing.assert_allclose(kept["auto"], kept["allreduce-2"], **CLOSE)
+def test_the_algorithm_that_open_mpi_takes_sums_the_same(folder):
+    np.testing.assert_allclose(trained(folder, "auto"), trained(folder, "allreduce-2"), **CLOSE)
 
 
-def test_the_tolerance_would_see_a_step_too_many(kept):
-    more = np.abs(kept["a step more"] - kept["allreduce-2"])
+def test_the_tolerance_would_see_a_step_too_many(folder):
+    more = np.abs(trained(folder, "a step more") - trained(folder, "allreduce-2"))
     embedding, dense = np.split(more, [WORDS * WIDTH])
     assert embedding.max() > 100 * CLOSE["atol"]
     assert dense.max() > 100 * CLOSE["atol"]
 
 
-def test_without_sparse_variables_there_are_no_servers(kept):
+def test_without_sparse_variables_there_are_no_servers(folder):
     """Two ranks, both workers, as with an allreduce."""
-    for name in ("dense hybrid", "dense allreduce"):
-        assert [key for key in kept.files if key.startswith(f"{name}/")] == [f"{name}/0", f"{name}/1"]
-    np.testing.assert_allclose(kept["dense hybrid/0"], kept["dense allreduce/0"], **CLOSE)
+    trace = read(folder / "dense hybrid.parquet")
+    assert (trace.header.ranks, trace.header.servers) == (2, 0)
+    assert ends_alike(trace)
+    np.testing.assert_allclose(trained(folder, "dense hybrid"), trained(folder, "dense allreduce"), **CLOSE)
 
 
-def test_without_dense_variables_servers_have_all(kept):
-    assert [key for key in kept.files if key.startswith("sparse hybrid/")] == ["sparse hybrid/0"]
-    np.testing.assert_allclose(kept["sparse hybrid"], kept["sparse allreduce"], **CLOSE)
+def test_without_dense_variables_servers_have_all(folder):
+    held = read(folder / "sparse hybrid.parquet").header.details["parameters_crc32"]
+    assert [bool(one) for one in held] == [True, False, False]
+    np.testing.assert_allclose(trained(folder, "sparse hybrid"), trained(folder, "sparse allreduce"), **CLOSE)
 
 
 # ---- records
-
-
-@pytest.fixture(scope="module")
-def real_traces(kept, folder):
-    return folder
 
 
 def of_run(file, cell=(2, 1, 1, True), **sizes) -> Scenario:
@@ -151,23 +145,23 @@ def of_run(file, cell=(2, 1, 1, True), **sizes) -> Scenario:
 
 
 @pytest.mark.parametrize("cell", HYBRIDS, ids=of)
-def test_the_record_is_the_simulated_one(real_traces, cell):
+def test_the_record_is_the_simulated_one(folder, cell):
     """Of a model of few words: every minibatch reads all of them, so that rows are certain, bytes and all."""
-    real = read(real_traces / f"all-{of(cell)}.parquet")
-    alike = simulated(of_run(real_traces / "all.toml", cell, batch=64))
+    real = read(folder / f"all-{of(cell)}.parquet")
+    alike = simulated(of_run(folder / "all.toml", cell, batch=64))
     assert structure(real) == structure(alike)
 
 
-def test_without_sparse_variables_the_record_is_the_simulated_one(real_traces):
+def test_without_sparse_variables_the_record_is_the_simulated_one(folder):
     alike = simulated(of_run("mlp", batch=16, test_size=10, evaluate_every=2))
-    assert record(read(real_traces / "dense hybrid.parquet")) == record(alike)
+    assert record(read(folder / "dense hybrid.parquet")) == record(alike)
 
 
 @pytest.mark.parametrize("cell", HYBRIDS, ids=of)
-def test_bytes_are_those_of_the_rows_that_minibatches_read(real_traces, cell):
+def test_bytes_are_those_of_the_rows_that_minibatches_read(folder, cell):
     """Of a model of more words: all but bytes is the simulated record, and bytes follow from the data."""
-    real = read(real_traces / f"few-{of(cell)}.parquet")
-    scenario = of_run(real_traces / "few.toml", cell, batch=BATCH)
+    real = read(folder / f"few-{of(cell)}.parquet")
+    scenario = of_run(folder / "few.toml", cell, batch=BATCH)
     assert structure(real, bytes=0) == structure(simulated(scenario), bytes=0)
     workers, servers, parts, aggregates = cell
     data = data_for(scenario.workload, None, 0)
@@ -205,6 +199,24 @@ def structure(trace, **columns) -> Counter:
     return record(Trace(trace.header, rows.assign(**columns)))
 
 
-def test_without_dense_variables_workers_talk_to_servers_alone(real_traces):
-    rows = read(real_traces / "sparse hybrid.parquet").rows
+def test_without_dense_variables_workers_talk_to_servers_alone(folder):
+    rows = read(folder / "sparse hybrid.parquet").rows
     assert set(rows["peer"][(rows["rank"] > 0) & rows["activity"].isin(["send", "receive"])]) == {0}
+
+
+# ---- rows that all workers gather
+
+
+@pytest.mark.parametrize("name", [*(f"gathered few-{workers}" for workers in GATHERED), "sparse gathered"])
+def test_gathered_rows_end_where_dense_sums_do(folder, name):
+    dense = "sparse allreduce" if name == "sparse gathered" else f"allreduce-{name[-1]}"
+    assert ends_alike(read(folder / f"{name}.parquet"))
+    np.testing.assert_allclose(trained(folder, name), trained(folder, dense), **CLOSE)
+
+
+@pytest.mark.parametrize("workers", GATHERED)
+def test_what_gathering_leaves_is_the_simulated_record(folder, workers):
+    sizes = {"batch": 64, "test_size": 8, "evaluate_every": 2}
+    protocol = protocols.make("allreduce", ["algorithm=ring", "sparse_as_dense=false"])
+    alike = replace(of_run(folder / "all.toml", (workers, 1, 1, True), **sizes), protocol=protocol)
+    assert record(read(folder / f"gathered all-{workers}.parquet")) == record(simulated(alike))

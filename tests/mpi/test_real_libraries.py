@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from alike import ends_alike, trained
 from processes import under_mpirun
 
 from calibration.importers import horovod_timeline
-from real.recording.parameters import read as read_parameters
 from sim.recording.traces import read
 
 pytestmark = [pytest.mark.mpi, pytest.mark.tensorflow]
@@ -53,17 +53,13 @@ COMPARED = [name for name in list(KEPT)[2:] if name not in BY_HOROVOD or find_sp
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory, campaign):
-    """With the traces of runs in one launch, and the parameters of some; runs of fewer ranks last, to begin the libraries again."""
-    made = tmp_path_factory.mktemp("libraries")
+def folder(campaign):
+    """With traces and parameters of runs in one launch; runs of fewer ranks last, to begin the libraries again."""
     plain = ["--workload", "mlp", "--batch", BATCH, "--warmup", 0, "--optimiser", "sgd", "--stragglers", "none"]
     asked = {f"{name}, kept": [*KEPT[name], *plain, "--workers", RANKS] for name in ("mpi", "a step more", *COMPARED)}
-    for name in asked:
-        asked[name] += ["--parameters", made / f"{name}.npz"]
     for more, workers in (("", RANKS), (", fewer", RANKS - 1)):
         asked |= {f"{name}{more}": [*cell, *JOB, "--workers", workers] for name, cell in CELLS.items()}
-    campaign([[*cell, "--trace", made / f"{name}.parquet"] for name, cell in asked.items()], made)
-    return made
+    return campaign(asked, parameters=True)
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +79,7 @@ def test_it_trains_as_our_text_does(recorded, name, fewer):
         counted = [t.rows[t.rows["activity"] == activity].groupby(["rank", "samples"]).size() for t in (ours, trace)]
         assert counted[0].equals(counted[1])
         assert len(counted[0])
-    assert len(set(header.details["parameters_crc32"])) == 1
+    assert ends_alike(trace)
     losses = [[loss for _, loss, _ in t.header.evaluations] for t in (ours, trace)]
     assert len(losses[0]) == ROUNDS
     assert losses[1] == pytest.approx(losses[0], rel=1e-5)
@@ -104,20 +100,13 @@ def test_its_trace_is_a_trace_like_any_other(recorded, name):
     assert (moved["start_s"] >= moved["step"].map(last_s) - 1e-9).all()
 
 
-@pytest.fixture(scope="module")
-def parameters(folder):
-    """What the same job ends with, float32 (parameters,), by runtime."""
-    files = {name: folder / f"{name}, kept.npz" for name in ("mpi", "a step more", *COMPARED)}
-    return {name: np.concatenate([v.ravel() for v in read_parameters(file).values()]) for name, file in files.items()}
-
-
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[WITHOUT_HOROVOD] * (n in BY_HOROVOD)) for n in list(KEPT)[2:]])
-def test_its_parameters_are_ours(parameters, name):
-    np.testing.assert_allclose(parameters[name], parameters["mpi"], rtol=0, atol=TOLERANCE)
+def test_its_parameters_are_ours(folder, name):
+    np.testing.assert_allclose(trained(folder, f"{name}, kept"), trained(folder, "mpi, kept"), rtol=0, atol=TOLERANCE)
 
 
-def test_the_tolerance_would_see_a_step_too_many(parameters):
-    assert np.abs(parameters["a step more"] - parameters["mpi"]).max() > 100 * TOLERANCE
+def test_the_tolerance_would_see_a_step_too_many(folder):
+    assert np.abs(trained(folder, "a step more, kept") - trained(folder, "mpi, kept")).max() > 100 * TOLERANCE
 
 
 def test_a_rank_that_begins_late_is_waited_for():
@@ -130,24 +119,22 @@ def test_horovods_own_timeline_calibrates_the_model(tmp_path):
     """As a user would: a run with its timeline, a profile of that, a prediction of another run."""
     timeline, profile = tmp_path / "timeline.json", tmp_path / "profile.toml"
     job = ["--workload", "mlp", "--batch", "32", "--steps", "30", "--stragglers", "none", "--workers", "2", "--quiet"]
-    _module("real.run", "--protocol", "horovod", *job, "--replications", "2", "--horovod-timeline", timeline)
+    _module("real.run", "--protocol", "horovod", *job, HOROVOD_TIMELINE=str(timeline))
     found = horovod_timeline.read(timeline)
     assert found.ranks == 2
-    assert len({one.step for one in found.reductions}) in range(
-        30 + 10, 30 + 10 + 5
-    )  # of one replication, and to warm up
+    assert len({one.step for one in found.reductions}) in range(30 + 10, 30 + 10 + 5)  # and to warm up
     assert sum(one.bytes for one in found.reductions) % (4 * 79510) == 0
-    _module(
-        "calibration.fit", timeline, "--from", "horovod-timeline", "--workload", "mlp", "--batch", 32, "-o", profile
-    )
+    fitted = ["--from", "horovod-timeline", "--workload", "mlp", "--batch", 32, "-o", profile]
+    _module("calibration.fit", timeline, *fitted)
     words = ["--protocol", "horovod", "--set", "algorithm=ring", "--cluster", profile, "--hosts", 4, "--batch", 32]
     answer = json.loads(_module("sim.run", *words, "--stragglers", "none", "--steps", 10, "--json").stdout)
     assert answer["step_s"]["mean"] > 0
     assert sorted(os.listdir(tmp_path)) == ["profile.toml", "timeline.json"]
 
 
-def _module(module: str, *options) -> subprocess.CompletedProcess:
+def _module(module: str, *options, **environment: str) -> subprocess.CompletedProcess:
     line = [sys.executable, "-m", module, *map(str, options)]
-    done = subprocess.run(line, capture_output=True, text=True, cwd=ROOT, timeout=1200, check=False)
+    environment = os.environ | environment
+    done = subprocess.run(line, capture_output=True, text=True, cwd=ROOT, env=environment, timeout=1200, check=False)
     assert done.returncode == 0, done.stderr
     return done

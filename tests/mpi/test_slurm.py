@@ -60,7 +60,7 @@ def test_the_scripts_calibrate_run_and_compare(slurm, tmp_path):
     by = "mpirun" if NO_PMIX in probed.stderr else "srun"
     code, said = slurm.batch(SCRIPTS / "calibrate.sbatch", *few, "-o", "profile.toml", cwd=tmp_path, BY=by)
     assert code == 0, said
-    assert "10 runs to fit and 4 to check, of up to 2 workers" in said  # two of them evaluate
+    assert "14 of 14 runs left, of up to 2 workers" in said
     assert "all of 2 jobs within the tolerance" in said
     profile = cluster.read(str(tmp_path / "profile.toml"))
     assert list(profile.costs) == ["mlp"]

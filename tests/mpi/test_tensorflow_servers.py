@@ -1,4 +1,4 @@
-"""real.run with TensorFlow's own servers, as a user starts it: alone, by hand, under mpirun."""
+"""real.run with TensorFlow's own servers, in one launch, and as a user starts it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ import numpy as np
 import pytest
 
 from calibration import probes
-from real.launching import mpirun as launch
-from real.servers.tasks import free_port
 from sim.answers import staleness
 from sim.answers.outcome import of_trace
 from sim.recording import traces
@@ -26,47 +24,27 @@ SMALL = [*MODEL, "--stragglers", "none"]
 GUARD_S = 1200  # far above what anything here takes
 
 
-def line(*options) -> list[str]:
-    return [sys.executable, "-m", "real.run", *SMALL, *map(str, options)]
-
-
-def run(*options) -> subprocess.CompletedProcess:
-    return subprocess.run(line(*options), capture_output=True, text=True, cwd=ROOT, timeout=GUARD_S, check=False)
+@pytest.fixture(scope="module")
+def folder(campaign):
+    """With the traces of runs of every protocol in one launch, and a probe."""
+    two = ["--protocol", "ps-async", "--servers", 2]
+    # TensorFlow's RMSprop begins with mean squares of 1, and one worker's 40 updates move little.
+    parted = ["--workers", 1, "--variable-partitions", 3, "--test-size", 100, "--optimiser", "sgd"]
+    cells = {
+        "async": [*two, "--workers", 2],
+        "sync": ["--protocol", "ps-sync", "--workers", 3, "--optimiser", "sgd"],
+        "backup": ["--protocol", "ps-backup", "--workers", 3],
+        "parted": [*two, *parted],
+        "slow": ["--protocol", "ps-async", "--workers", 3, "--test-size", 100],
+    }
+    luck = {name: "niagara*0.01" if name == "slow" else "none" for name in cells}
+    usual = [*MODEL, "--steps", 40, "--stragglers"]
+    return campaign({name: [*usual, luck[name], *cell] for name, cell in cells.items()}, probe=True)
 
 
 @pytest.fixture(scope="module")
-def recorded(tmp_path_factory, campaign) -> dict[str, traces.Trace]:
-    """Runs of every protocol in one launch, by name."""
-    folder = tmp_path_factory.mktemp("servers")
-    cells = {
-        "async": ["--protocol", "ps-async", "--workers", 2, "--servers", 2],
-        "sync": ["--protocol", "ps-sync", "--workers", 3, "--optimiser", "sgd"],
-        "backup": ["--protocol", "ps-backup", "--workers", 3],
-        "parted": [
-            "--protocol",
-            "ps-async",
-            "--workers",
-            1,
-            "--servers",
-            2,
-            "--variable-partitions",
-            3,
-            "--test-size",
-            100,
-            "--optimiser",
-            "sgd",  # TensorFlow's RMSprop begins with mean squares of 1, and one worker's 40 updates move little
-        ],
-        "slow": ["--protocol", "ps-async", "--workers", 3, "--test-size", 100],
-    }
-    law = {name: "niagara*0.01" if name == "slow" else "none" for name in cells}
-    campaign(
-        [
-            [*MODEL, "--stragglers", law[name], "--steps", 40, *cell, "--trace", folder / f"{name}.parquet"]
-            for name, cell in cells.items()
-        ],
-        folder,
-    )
-    return {name: traces.read(folder / f"{name}.parquet") for name in cells}
+def recorded(folder) -> dict[str, traces.Trace]:
+    return {file.stem: traces.read(file) for file in folder.glob("*.parquet")}
 
 
 @pytest.mark.parametrize("name", ["async", "sync", "backup", "parted", "slow"])
@@ -141,54 +119,27 @@ def test_it_learns(recorded, name):
 
 
 def test_alone_it_starts_servers_and_workers_and_answers(tmp_path):
-    done = run("--protocol", "ps-sync", "--workers", 2, "--steps", 30, "--json", "--trace", tmp_path / "t.parquet")
+    words = [
+        "--protocol",
+        "ps-sync",
+        "--workers",
+        "2",
+        "--steps",
+        "30",
+        "--json",
+        "--trace",
+        str(tmp_path / "t.parquet"),
+    ]
+    line = [sys.executable, "-m", "real.run", *SMALL, *words]
+    done = subprocess.run(line, capture_output=True, text=True, cwd=ROOT, timeout=GUARD_S, check=False)
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
     assert (answer["world"], answer["scenario"]["workers"], answer["done"]["steps"]) == ("tensorflow", 2, 30)
     assert os.listdir(tmp_path) == ["t.parquet"]
 
 
-def test_under_mpirun_ranks_become_servers_and_workers():
-    python = [sys.executable, "-m", "mpi4py", "-m", "real.run", *SMALL]
-    mpirun = [launch.mpirun(), "-n", "3", "--oversubscribe", "--bind-to", "none", "--allow-run-as-root"]
-    words = [*mpirun, *python, "--protocol", "ps-async", "--steps", "20", "--json", "--quiet"]
-    done = subprocess.run(words, capture_output=True, text=True, cwd=ROOT, timeout=GUARD_S, check=False)
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["scenario"]["workers"] == 2
-
-
-def by_hand(ps: str, workers: str) -> list[subprocess.Popen]:
-    """Server 0 and workers 0 and 1; the last is given `workers` as its list, the others what they should be."""
-    ports = [free_port() for _ in range(3)]
-    lists = [f"127.0.0.1:{ports[0]}", f"127.0.0.1:{ports[1]},127.0.0.1:{ports[2]}"]
-    given = [lists, lists, [lists[0], workers.format(*ports)] if workers else lists]
-    started = []
-    for (job, task), (ps_hosts, worker_hosts) in zip((("ps", 0), ("worker", 0), ("worker", 1)), given, strict=True):
-        hand = ["--job", job, "--task", task, "--ps-hosts", ps_hosts, "--worker-hosts", worker_hosts]
-        words = line("--protocol", "ps-async", "--steps", 20, "--quiet", *hand)
-        started.append(subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT))
-    return started
-
-
-def test_by_hand_each_process_is_told_its_part():
-    started = by_hand("", "")
-    said = [process.communicate(timeout=GUARD_S) for process in started]
-    assert [process.returncode for process in started] == [0, 0, 0], said
-    assert "samples/s" in said[1][0]
-    assert not said[0][0] + said[2][0]
-
-
-def test_lists_that_disagree_are_refused_by_all():
-    started = by_hand("", f"127.0.0.1:{free_port()},127.0.0.1:{{2}}")
-    said = [process.communicate(timeout=GUARD_S) for process in started]
-    assert [process.returncode for process in started] == [2, 2, 2], said
-    assert all("the same lists on every process" in err for _, err in said)
-
-
-def test_what_a_further_server_costs_is_probed(campaign, tmp_path):
+def test_what_a_further_server_costs_is_probed(folder):
     """For each way of updating that the campaign has; its threads, whatever else, take processor time."""
-    cell = [*SMALL, "--protocol", "ps-async", "--workers", 1, "--servers", 2, "--steps", 5]
-    campaign([[*cell, "--trace", tmp_path / "a.parquet"]], tmp_path, tmp_path / "probe.json")
-    found = probes.read(str(tmp_path / "probe.json")).further_server
-    assert list(found) == ["asynchronous"]
+    found = probes.read(str(folder / "probe.json")).further_server
+    assert list(found) == ["asynchronous", "synchronous"]
     assert found["asynchronous"].processor_s > 0

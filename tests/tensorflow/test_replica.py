@@ -7,7 +7,6 @@ import socket
 import pytest
 
 from sim import protocols
-from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
 from sim.model.variable_placement import server_slices
 from sim.model.workload import NAMED
@@ -64,29 +63,3 @@ def test_a_server_on_loopback_is_tied_to_it():
         tie_to_loopback(listener.getsockname()[1])
         assert listener.getsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, 16).startswith(b"lo")
         socket.create_connection(("127.0.0.1", listener.getsockname()[1]), 1).close()
-
-
-def test_a_port_in_use_is_refused():
-    from real.servers.tasks import check_port
-
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        address = f"127.0.0.1:{listener.getsockname()[1]}"
-        with pytest.raises(WrongSetting, match=f"port: given '{address}'"):
-            check_port(address)
-
-
-@pytest.mark.parametrize(
-    ("ps", "workers", "task", "complaint"),
-    [
-        ("", "a:1", 0, "--ps-hosts"),
-        ("a", "a:1", 0, "--ps-hosts"),
-        ("a:x", "a:1", 0, "--ps-hosts"),
-        ("a:1", "a:1", 0, "each address once"),
-        ("a:1", "a:2,a:3", 2, "--task"),
-    ],
-)
-def test_host_lists_that_make_no_sense_are_refused(ps, workers, task, complaint):
-    from real.servers.tasks import by_hand
-
-    with pytest.raises(WrongSetting, match=complaint):
-        by_hand("worker", task, ps, workers)

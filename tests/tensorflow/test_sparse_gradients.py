@@ -29,7 +29,6 @@ def test_rows_have_the_dense_gradient_and_others_none(name):
     assert not np.delete(of_table, rows, axis=0).any()
     if dense:
         np.testing.assert_allclose(found.sum, np.concatenate([g.ravel() for g in of_dense]), rtol=1e-5, atol=1e-6)
-    assert (found.samples, found.loss) == (8, pytest.approx(expected.loss, rel=1e-6))
     assert found.computed_s > 0
 
 

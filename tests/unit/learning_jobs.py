@@ -1,13 +1,11 @@
-"""Jobs that are trained in simulated time in a moment: a small model, NumPy, and a trainer that keeps what it is asked."""
+"""Jobs that are trained in simulated time in a moment: a small model, NumPy."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from real.learning.train import train
 from real.learning.trainer import Trainer
-from real.learning.vectors import Gradient
 from real.learning.versions import Versions
 from real.training.trainee import Training
 from sim import protocols, stragglers
@@ -46,13 +44,11 @@ class Trained:
 
     Args:
         versions: all weights before and after each update of rank 0, float32 (updates + 1, parameters).
-        summed: the gradients whose sums were computed since the version before, of each.
         times_s, samples: of each version, since the start.
         rows: all activities.
     """
 
     versions: list[np.ndarray] = field(default_factory=list)
-    summed: list[list[Gradient]] = field(default_factory=list)
     times_s: list[float] = field(default_factory=list)
     samples: list[int] = field(default_factory=list)
     rows: list[Activity] = field(default_factory=list)
@@ -64,36 +60,15 @@ class Trained:
         return self.learned.newest.vector
 
 
-class Keeping(Trainer):
-    """Keeps the gradients of the sums since they were last taken."""
-
-    def __init__(self, *given):
-        super().__init__(*given)
-        self.kept: list[Gradient] = []
-
-    def sum(self, gradients):
-        """As any trainer."""
-        self.kept += gradients
-        return super().sum(gradients)
-
-
-def trained(
-    scenario: Scenario,
-    replication: int = 0,
-    training: Training = TRAINING,
-    seen: Callable[[Versions], object] = lambda versions: None,
-) -> Trained:
-    """Train a job, run `replication`; `seen` is called with each version."""
-    found, trainer = Trained(), Keeping(scenario.workload, scenario.seed, training)
+def trained(scenario: Scenario, replication: int = 0, training: Training = TRAINING) -> Trained:
+    """Train a job, run `replication`."""
+    found, trainer = Trained(), Trainer(scenario.workload, scenario.seed, training)
     found.versions.append(trainer.initial(replication))
 
     def made(versions, updates, time_s, samples):
         found.versions.append(versions.newest.vector.copy())
-        found.summed.append(trainer.kept)
         found.times_s.append(time_s)
         found.samples.append(samples)
-        trainer.kept = []
-        seen(versions)
         return False
 
     found.learned, found.rows = train(scenario, replication, trainer, made, want_trace=True)

@@ -1,4 +1,4 @@
-"""real.calibrate: what it plans to run, how long it says that takes, and what it refuses before anything is measured."""
+"""real.calibrate: what it plans to run, and what it refuses before anything is measured."""
 
 from dataclasses import replace
 
@@ -47,15 +47,10 @@ def test_all_sizes_are_fitted_and_the_largest_is_checked():
     assert {cell.workers for cell in plan.fitted(asked(workers=1), 0.1)} == {1}
 
 
-def test_evaluations_of_two_sizes_are_fitted_and_cost_time():
+def test_evaluations_of_two_sizes_are_fitted():
     cells = [cell for cell in plan.fitted(asked(), 0.1) if cell.test_size]
     assert {(cell.workers, cell.test_size) for cell in cells} == {(1, 128), (1, 1024)}
     assert all(cell.evaluate_every < cell.steps for cell in cells)
-    steps_s = (0.001 * 128, 0.001 * 8)
-    times_s = [
-        plan.expected_s([replace(cell, test_size=size)], asked(), steps_s, 2) for cell in cells for size in (0, 128)
-    ]
-    assert times_s[1] - times_s[0] == pytest.approx((10 + plan.WARMUP) * 0.128 / 3 / plan.EVERY)
 
 
 @pytest.mark.parametrize("there_are", [5000, 297])
@@ -83,25 +78,10 @@ def test_a_limit_cuts_the_computing_that_was_measured():
     assert cell.time_limit_s == pytest.approx(plan.LIMIT * 0.5)
 
 
-def test_the_time_that_is_said_grows_with_what_is_run():
+def test_a_batch_takes_what_its_samples_take_more():
     """Steps of a line with 1 ms for each sample."""
-    few, many = asked(), asked(repeats=4)
-    steps_s = (0.001 * few.batch, 0.001 * (few.batch // few.partitions))
-    assert plan.computing_s(few, steps_s) == pytest.approx(0.128)
-
-    def said(of: Asked, cores: int) -> float:
-        return plan.expected_s([cell for _, cell in calibrate.named(of, 0.1)], of, steps_s, cores)
-
-    fit_s = 2 * sum((c.steps + c.warmup) * 0.001 * c.batch for c in plan.fitted(asked(protocols=("fmb",)), 0.1))
-    assert fit_s < said(asked(protocols=("fmb",)), 2) < 4 * fit_s
-    assert said(many, 2) > said(few, 2)
-    assert said(few, 1) > said(few, 2)
-
-
-def test_what_is_left_is_left_out_of_the_time():
-    whole, half = (calibrate.announced(asked(), (1.0, 0.1), share) for share in (1.0, 0.5))
-    assert "50% of them done" in half
-    assert whole.rpartition("about ")[2] != half.rpartition("about ")[2]
+    few = asked()
+    assert plan.computing_s(few, (0.128, 0.001 * (few.batch // few.partitions))) == pytest.approx(0.128)
 
 
 WRONG = {

@@ -56,7 +56,6 @@ def test_a_profile_that_predicts_its_cluster_passes(files, capsys):
     code, found = run(capsys, str(files / "p.toml"), str(files / "run.parquet"))
     assert code == 0
     assert abs(found["error"]) < 0.02
-    assert found["distance"] < 0.3
     assert set(found["activities_s"]) >= {"compute", "send", "receive", "reduce", "update"}
 
 
@@ -66,7 +65,6 @@ def test_half_the_bandwidth_is_rejected_and_named(files, capsys):
     assert code == 1
     assert found["error"] > 0.1
     assert next(iter(found["activities_s"])) in ("send", "receive")
-    assert found["distance"] > 0.9
     assert run(capsys, slow, str(files / "run.parquet"), "--tolerance", "5")[0] == 0
 
 
@@ -109,20 +107,11 @@ def test_repeats_of_a_job_are_judged_together(files, capsys):
     assert page[-1].endswith("all of 1 job within the tolerance of 10%")
 
 
-@pytest.mark.slow
-def test_runs_of_another_engine_are_noted(files, capsys):
-    """And those of the same are not."""
-    seen = cluster.read(str(files / "p.toml"))
-    told = {"provenance": seen.provenance.model_copy(update={"engines": ("tensorflow",)})}
-    path = str(files / "of_an_engine.parquet")
-    for engine, noted in (("tensorflow", 0), ("numpy", 1)):
-        training = Training("digits", "sgd", 0.1, 0, 0.0, "cpu", False, 1, engine)
-        trace = event.trace(replace(job(3), workload=workload.read("mlp")), 6)
-        Trace(replace(trace.header, world="mpi", training=training), trace.rows).write(path)
-        assert profiles.make([Source("run", traces.read(path))], "x").provenance.engines == (engine,)
-        check.main([changed(files, **told), path])
-        out = " ".join(capsys.readouterr().out.split())
-        assert out.count("note: runs computed by numpy; the profile was fitted on runs computed by tensorflow") == noted
+def test_a_profile_names_the_engines_of_its_runs():
+    trace = event.trace(replace(job(3), workload=workload.read("mlp")), 6)
+    trained = Training("digits", "sgd", 0.1, 0, 0.0, "cpu", False, 1, "numpy")
+    run_of_numpy = Trace(replace(trace.header, world="mpi", training=trained), trace.rows)
+    assert profiles.make([Source("run", run_of_numpy)], "x").provenance.engines == ("numpy",)
 
 
 def test_what_cannot_be_checked_is_said_in_a_line(files, tmp_path):

@@ -1,6 +1,5 @@
 """Whether predictions would have chosen right: pairs beyond the noise, and targets that are met as often as they say."""
 
-import dataclasses
 import math
 
 import numpy as np
@@ -70,30 +69,6 @@ def test_intervals_that_are_too_narrow_or_too_wide_are_seen(share):
         assert likelier * (1 - share) > 0
 
 
-def test_what_an_experiment_left_is_read(tmp_path, monkeypatch):
-    (tmp_path / "servers").mkdir()
-    row = {"cell": "fmb, 2w", "predicted_step_s": 0.1, "predicted_low_s": 0.09, "predicted_high_s": 0.12, "floor": 0.02}
-    row |= {"measured_step_s_0": 0.1, "measured_step_s_1": 0.11, "predicted_samples": 12.0, "measured_samples": 12.0}
-    row |= {"predicted_samples_per_s": 120.0, "measured_samples_per_s": 115.0}
-    row |= {"measured_runs": "[120.0, 109.09]", "predicted_runs": "[119.0, 121.0]"}
-    row["unknown"] = '[[0.1, 0.1, "", [["a", 0.1, 0.1]]]]'
-    left = tmp_path / "servers" / "servers.json"
-    kept.write(kept.of([[row]], "servers", "", "", tmp_path), left)
-    monkeypatch.setattr(decisions, "KEPT", tmp_path)
-    (found,) = decisions.at_hand(tmp_path)
-    assert found.interval == pytest.approx((100.0, 133.33), rel=1e-3)
-    assert found.measured == pytest.approx((120.0, 109.09), rel=1e-3)
-    left.rename(tmp_path / "servers.json")
-    assert list(decisions.at_hand(tmp_path)) == [found]
-    (tmp_path / "testbed").mkdir()
-    placed = kept.of([[{"where": "1 Gbit/s", **row}]], "testbed", "", "", tmp_path)
-    kept.write(placed, tmp_path / "testbed" / "testbed.json")
-    assert list(decisions.at_hand(tmp_path)) == [found, dataclasses.replace(found, group="testbed, 1 Gbit/s")]
-    kept.write(kept.of([[{"cell": "x"}]], "servers", "", "", tmp_path), left)
-    with pytest.raises(WrongSetting, match=r"servers\.json"):
-        list(decisions.at_hand(tmp_path))
-
-
 def runs_of(drift: float, said: float, seed: int = 2) -> list[Choice]:
     """Configurations that share a factor of 2 on all runs, each with a drift of its own, of which the model is told `said`."""
     rng, common = np.random.default_rng(seed), np.exp(np.linspace(-0.7, 0.7, 9))
@@ -131,6 +106,15 @@ def test_what_an_experiment_writes_is_enough_for_a_decision(tmp_path, monkeypatc
     found = list(decisions.at_hand(tmp_path))
     assert difference(*found) == pytest.approx(compare("", *results, real=True).interval, rel=1e-4)
     assert ratios(found)["validate"].covered == 1
+    (tmp_path / "validate").mkdir()
+    left = (tmp_path / "validate.json").rename(tmp_path / "validate" / "validate.json")
+    assert list(decisions.at_hand(tmp_path)) == found, "of the folder of results"
+    placed = [{"where": "1 Gbit/s", **row} for row in kept.read(left).cells]
+    kept.write(kept.of([placed], "validate", "", "", tmp_path), left)
+    assert {one.group for one in decisions.at_hand(tmp_path)} == {"validate, 1 Gbit/s"}
+    kept.write(kept.of([[{"cell": "x"}]], "validate", "", "", tmp_path), left)
+    with pytest.raises(WrongSetting, match=r"validate\.json"):
+        list(decisions.at_hand(tmp_path))
 
 
 def test_the_interval_that_is_judged_is_the_one_that_sim_run_prints():

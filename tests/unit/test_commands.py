@@ -271,7 +271,6 @@ WRONG_REAL = {
     "device": (["--device", "tpu"], ["--device", "tpu", "gpu"]),
     "more ranks than memory": (["--workers", "100000"], ["--workers", "100000", "memory"]),
     "parameters": (["--parameters", "kept.csv"], ["--parameters", "kept.csv", ".npz"]),
-    "lists by hand": (["--protocol", "ps-async", "--job", "ps"], ["--ps-hosts", "host:port"]),
     "optimiser of rows": (
         ["--protocol", "hybrid", "--workload", "lstm_lm", "--optimiser", "adm"],
         ["--optimiser", "adm", "sgd, mom, rms"],

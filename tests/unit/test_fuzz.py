@@ -316,16 +316,12 @@ def unlaunched(folder):
     from real import run
     from real.launching import mpirun as launch
     from real.launching import testbed
-    from real.runtime import Runtime
-    from real.servers.entry import ByServers
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(launch, "launch", lambda line: None)
         patch.setattr(testbed, "testbed", lambda hosts, rate: contextlib.nullcontext())
         for name in ("start", "work"):
             patch.setattr(run, name, lambda *_: 0)
-        for runtime in (Runtime, ByServers):
-            patch.setattr(runtime, "take_part", lambda *_: 0)
         yield patch
 
 

@@ -64,10 +64,7 @@ def test_fused_tensors_are_one_reduction(timeline):
     assert [(r.step, r.tensors, r.bytes) for r in found] == [(0, 2, 400_028), (0, 1, 1_000_000), (1, 2, 400_028)]
     for one, start_s in zip(found, (0, 0.1, 0.2), strict=True):
         assert one.had_s == pytest.approx(start_s, abs=2e-6)
-        assert one.ready_s == pytest.approx(300e-6)
-        assert one.agreed_s == pytest.approx(500e-6)
         assert one.moved_s == pytest.approx(1e-6 * ring_us(one.bytes))
-        assert one.copied_s == pytest.approx(2 * COPY_S * one.bytes if one.tensors > 1 else 0)
 
 
 def test_a_tensor_that_the_cache_knows_is_rank_0s_from_the_begin_of_its_negotiation(timeline):
@@ -136,14 +133,13 @@ OF_LIBRARIES = {
 def test_activities_of_other_libraries_move(tmp_path, library):
     moves, moved_ms = OF_LIBRARIES[library]
     found, model = profiled(tmp_path, steps_of(moves))
-    assert f"moved_s {moved_ms:.3f} ms" in found.provenance.notes[1]
+    assert f"{moved_ms:.3f} ms in the median" in found.provenance.notes[1]
     assert simulated_s(found, model) == pytest.approx(0.05 + sum(moves.values()) / 1e3, rel=0.02)
-    assert any(note.startswith("simulated, such a step takes") for note in found.provenance.notes)
 
 
 def test_adasum_is_read(tmp_path):
     found, _ = profiled(tmp_path, steps_of({"MPI_ADASUM_ALLREDUCE": 12.0}, whole="ADASUM"))
-    assert "moved_s 12.000 ms" in found.provenance.notes[1]
+    assert "12.000 ms in the median" in found.provenance.notes[1]
 
 
 @pytest.mark.parametrize(("each", "hosts"), [(1, 4), (2, 2), (4, 1)])
@@ -163,7 +159,7 @@ def test_an_activity_that_is_not_known_is_named(tmp_path):
     with pytest.raises(WrongSetting, match=r"SOMETHING_ELSE.*NCCL_ALLREDUCE"):
         profiled(tmp_path, steps_of({"SOMETHING_ELSE": 12.0}))
     found, _ = profiled(tmp_path, steps_of({"WAIT_FOR_OTHER_TENSOR_DATA": 2.0, "NCCL_ALLREDUCE": 12.0}))
-    assert "moved_s 12.000 ms" in found.provenance.notes[1]
+    assert "12.000 ms in the median" in found.provenance.notes[1]
     assert any(
         "in no cost, of 4 reductions together: WAIT_FOR_OTHER_TENSOR_DATA 8 ms" in n for n in found.provenance.notes
     )
@@ -265,18 +261,8 @@ def test_a_timeline_that_was_cut_within_a_step_is_fitted_without_it(recorded, tm
 
 def test_planted_costs_come_back(recorded, tmp_path):
     made = tmp_path / "profile.toml"
-    options = [
-        str(recorded),
-        "--from",
-        "horovod-timeline",
-        "--workload",
-        "mnist",
-        "--batch",
-        str(BATCH),
-        "--ranks",
-        "3",
-    ]
-    assert fit.main([*options, "-o", str(made)]) == 0
+    options = f"--from horovod-timeline --workload mnist --batch {BATCH} --ranks 3".split()
+    assert fit.main([str(recorded), *options, "-o", str(made)]) == 0
     profile = cluster.read(str(made))
     costs, link = profile.costs["mnist"], profile.network
     assert costs.compute.slope_s == pytest.approx(SAMPLE_S, rel=0.02)
@@ -292,8 +278,8 @@ def test_planted_costs_come_back(recorded, tmp_path):
     [
         (["--workload", "cifar10"], "parameters, which a step of the trace reduces"),
         (["--workload", "mnist", "--ranks", "1"], "--ranks"),
-        (["--workload", "mnist", "--probe", "probe.json"], "nothing with --from"),
-        (["--workload", "mnist", "--shared-cores", "2"], "nothing with --from"),
+        (["--workload", "mnist", "--probe", "probe.json"], "nothing without --from trace"),
+        (["--workload", "mnist", "--shared-cores", "2"], "nothing without --from trace"),
     ],
 )
 def test_what_a_timeline_does_not_fit_is_refused(recorded, tmp_path, options, words):

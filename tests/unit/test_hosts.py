@@ -89,19 +89,6 @@ def _logged_as_one(trace):
     return Trace(replace(trace.header, sleep_in_compute=True), rows)
 
 
-@pytest.mark.parametrize(
-    ("runs", "said"), [(1, "from 1 run on 3 hosts, which does not show how runs differ"), (2, "from 2 runs on 3 hosts")]
-)
-def test_runs_are_counted_and_not_their_hosts(runs, said):
-    """Of each run there are three workers, on a host each."""
-    noisy = Costs(compute=Line(base_s=4e-3, slope_s=2e-4), noise=LogNormal(cv=0.06))
-    where = Cluster(hosts=(Host(count=4),), costs={"mlp": noisy})
-    job = {"workload": MLP, "batch": 64, "workers": 3, "cluster": where, "steps": 20, "warmup": 2}
-    traces = [event.trace(Scenario(FixedMinibatch(), seed=seed, **job)) for seed in range(runs)]
-    notes = make([Source("x", trace) for trace in traces], "x").provenance.notes
-    assert [note.partition(" (90 %) ")[2] for note in notes if "known to within" in note] == [said]
-
-
 def test_one_run_cannot_tell():
     factor = np.array([1.0, 1.2, 1.0])
     found = hosts.tell_apart(factor, np.arange(3), 3)

@@ -26,11 +26,11 @@ FMB = [(1, 1, 8, 1.0), (1, 2, 8, 1.5), (2, 1, 8, 2.0), (2, 2, 8, 1.0), (3, 1, 8,
 
 
 def csv(path):
-    return amb_csv.read(path, About("cifar10", "niagara"))
+    return amb_csv.read(path, About("cifar10", "niagara"))[0]
 
 
 def log(path):
-    return amb_log.read(path, About("cifar10", "niagara"))
+    return amb_log.read(path, About("cifar10", "niagara"))[0]
 
 
 def test_csv_keeps_rounds_and_samples(tmp_path):
@@ -152,13 +152,13 @@ def test_what_launchers_add_to_a_log_changes_nothing(tmp_path):
     (tmp_path / "cut").write_text("\n".join([*lines, lines[2][:40]]))
     for name in ("tagged", "packed.gz", "cut"):
         assert log(tmp_path / name)[0].rows.equals(plain)
-    assert amb_log.left_out(tmp_path / "plain")[1:] == ["the last round is left out: its end is not logged"]
-    assert amb_log.left_out(tmp_path / "cut")[2:] == ["1 last line left out: cut"]
+    assert amb_log.read(tmp_path / "plain", About())[1][1:] == ["the last round is left out: its end is not logged"]
+    assert amb_log.read(tmp_path / "cut", About())[1][2:] == ["1 last line left out: cut"]
 
 
 def test_rows_that_are_left_out_are_counted(tmp_path):
     write_pair(tmp_path, FMB, [100.0, 102.25])
-    assert amb_csv.left_out(tmp_path)[1:] == [
+    assert amb_csv.read(tmp_path, About())[1][1:] == [
         "run_worker_stats.csv: 2 rows left out, of rounds past the last one of the master"
     ]
 

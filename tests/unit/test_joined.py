@@ -134,7 +134,7 @@ def test_a_table_of_scaling_is_fitted_checked_and_joined(logs, here):  # noqa: F
         (["torch=nowhere,batch=3"], "a file that can be read"),
         ([*TWO, "horovod-timeline=links.txt"], "a timeline alone"),
         ([TWO[0], "nccl-tests=links.txt", "--link", "10 Gbit/s"], "no link beside that which nccl-tests measured"),
-        ([TWO[0], "nccl-tests=links.txt", "--shared-cores", "2"], "nothing with sources of several kinds"),
+        ([TWO[0], "nccl-tests=links.txt", "--shared-cores", "2"], "nothing without --from trace"),
         (["torch=t32"], "--batch: missing; needed"),
         (["steps=steps.csv", "--columns", "seconds=train/step"], "samples (did you mean train/step_time?)"),
         (["steps=steps.csv", "--columns", "secs=loss"], "ours are step, rank, seconds"),

@@ -233,6 +233,7 @@ REFUSED = {
     "--workload ": ["--workload", "mnist"],  # which NumPy has no operations for
     "--optimiser": shlex.split("--workload bigram --data words --engine tensorflow --optimiser adm --protocol hybrid"),
     "--set algorithm": ["--protocol", "allreduce", "--set", "algorithm=unknown"],
+    "--set local": ["--protocol", "local-sgd", "--set", "local=0"],
     "--evaluate-every": ["--evaluate-every", "0"],
     "--output": ["-o", "x.txt"],
     "--steps-table": ["--until", "loss=2", "--steps-table", "x.txt"],

@@ -18,7 +18,7 @@ from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
 from sim.model import workload
 from sim.model.costs import Costs
-from sim.platform import catalogue, cluster, other_sizes
+from sim.platform import catalogue, other_sizes
 from sim.platform.cluster import ASSUMED, Link
 from sim.simulation import simulate
 
@@ -51,19 +51,12 @@ def test_a_ring_that_was_planted_is_found(tmp_path, ranks, hosts):
     assert found.hosts[0].gpu.name == "A100"
 
 
-def test_the_algorithm_is_found_by_size(tmp_path):
-    both = text(lambda size: min(ring(16)(size), tree(16)(size)), ranks=16, hosts=16)
-    found = fitted(tmp_path, both)
-    assert found.network.latency_s == pytest.approx(LATENCY_S, rel=0.02)
-    assert "up to 2.62e+05 bytes tree explains the times best, beyond ring" in found.provenance.notes[1]
-
-
 @pytest.mark.parametrize("seconds", [ring, tree])
 @pytest.mark.parametrize("hosts", [8, 1])
 def test_the_simulator_takes_what_was_measured(tmp_path, seconds, hosts):
     """Of gradients of a size that was not tested. With one number of ranks a tree is as good as a ring on another link."""
     found = fitted(tmp_path, text(seconds(8), 8, hosts))
-    assert "does not determine the algorithm" in found.provenance.notes[1]
+    assert "algorithm=ring" in found.provenance.notes[1]
     free = workload.read("mlp").model_copy(update={"costs": Costs()})
     job = Scenario(protocols.make("allreduce", ["algorithm=ring"]), free, 8, 3, 1, cluster=found)
     assert simulate(job, replications=1).step_s.mean() == pytest.approx(seconds(8)(free.message_bytes), rel=0.02)
@@ -329,7 +322,7 @@ def off(tmp_path, fitted_on: dict[int, str], asked: dict[int, str]) -> tuple[lis
     rows = []
     for path in paths[len(fitted_on) :]:
         (test,) = nccl_tests.read(path)
-        measured_s, found_s = nccl_checks.seconds_of(made, test, lambda _: "ring", nccl_links.sum_s_per_byte(test))
+        measured_s, found_s = nccl_checks.seconds_of(made, test, "ring", nccl_links.sum_s_per_byte(test))
         rows += (found_s / measured_s - 1).tolist()
     return rows, made.provenance.notes
 
@@ -405,13 +398,10 @@ def test_ranks_that_are_not_listed_are_asked_for(tmp_path):
 
 
 def test_what_is_taken_as_sums_is_said(tmp_path):
-    """A ring of A100s: with its sums the link carries what the test printed."""
+    """Of a ring of A100s."""
     fast = fitted(tmp_path, text(lambda size: 2 * 15 * (10e-6 + size / 16 / 2e11), 16, 16))
     (said,) = (note for note in fast.provenance.notes if "taken as sums" in note)
     assert said.startswith("16% of the largest test's time")
-    assert float(said.split("pass ")[1].split()[0]) == pytest.approx(
-        2e11 * 0.82 / 125e6, rel=0.03
-    )  # latencies take a fifth
     assert not any("taken as sums" in note for note in fitted(tmp_path, WHOLE).provenance.notes)
 
 
@@ -433,14 +423,6 @@ def test_the_link_of_a_gpu_without_a_name_passes_what_the_test_passed(tmp_path, 
     assert served.costs.reduce(1e9) > 0
 
 
-def test_no_algorithm_whose_sums_take_longer_than_the_test_explains_it(tmp_path):
-    """Recursive doubling adds four times as much as a ring."""
-    sizes = [8 * 2**power for power in range(32)]
-    fast = text(lambda size: 60e-6 + 1e-8 * size**0.5 + size / 2.7e11, 16, 16, sizes=sizes)
-    found = fitted(tmp_path, fast)
-    assert "algorithm=ring" in found.provenance.notes[1]
-
-
 def test_a_huge_text_is_not_read(tmp_path, monkeypatch):
     monkeypatch.setattr(nccl_tests, "MOST_TEXT", 100)
     with pytest.raises(WrongSetting, match="at most"):
@@ -455,15 +437,3 @@ def test_options_that_it_has_no_use_for_are_refused(tmp_path, words):
     path.write_text(WHOLE)
     with pytest.raises(WrongSetting):
         fit.main([str(path), *words, "--from", "nccl-tests", "-o", str(tmp_path / "p.toml")])
-
-
-def test_the_profile_is_put_on_more_hosts(tmp_path, capsys):
-    path, profile = tmp_path / "t.txt", tmp_path / "p.toml"
-    path.write_text(WHOLE)
-    assert fit.main([str(path), "--from", "nccl-tests", "--hosts", "16", "-o", str(profile)]) == 0
-    assert "wrote" in capsys.readouterr().out
-    found = cluster.read(str(profile))
-    assert found.hosts[0].count == 16
-    many = Scenario(protocols.make("allreduce"), workload.read("resnet50"), 16, 3, 1, cluster=found)
-    assert 0 < simulate(many, replications=1).step_s.mean() < math.inf
-    assert replace(many, workers=4).cluster == found

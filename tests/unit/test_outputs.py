@@ -37,7 +37,6 @@ WRITES = {  # by command and option: the words around a file's name, and its end
     ("sim.plot", "--output"): (["t.jsonl"], ".png"),
     ("sim.workloads", "--output"): (["from", "config.json"], ".toml"),
     ("calibration.laws", "--output"): (["t.jsonl"], ".toml"),
-    ("calibration.laws", "--plot"): (["t.jsonl"], ".png"),
     ("experiments.run", "--out"): (["seeds"], ""),
     ("experiments.run", "--keep"): (["seeds"], ".json"),
 }

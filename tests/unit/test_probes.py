@@ -50,7 +50,5 @@ def test_a_probe_s_spread_comes_into_the_profile_and_an_older_probe_is_read(tmp_
         profiles.write(fitted, str(tmp_path / "profile.toml"))
         made[name] = cluster.read(str(tmp_path / "profile.toml"))
     assert (made["old"].network.bandwidth_spread, made["old"].oversleep_spread) == (None, None)
-    assert any("probe again" in note for note in made["old"].provenance.notes)
     assert (made["new"].network.bandwidth_spread, made["new"].network.latency_spread) == (0.1, 0.2)
     assert (made["new"].library.bandwidth_spread, made["new"].oversleep_spread) == (0.1, 0.3)
-    assert any("bandwidth differed by 11%, its latency by 22%" in note for note in made["new"].provenance.notes)

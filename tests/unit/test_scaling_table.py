@@ -366,12 +366,11 @@ def test_a_bad_table_is_refused_in_a_line(tmp_path, lines, said):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--probe", "x.json"], "nothing with --from scaling"),
+        (["--probe", "x.json"], "nothing without --from trace"),
         (["--ranks", "3"], "--ranks"),
         (["--batch", "3"], "--batch"),
         (["--protocol", "fmb"], "--protocol: given 'fmb'; allowed: ddp, allreduce"),
         (["--link", "fast"], "--link"),
-        (["--hosts", "0"], "--hosts"),
     ],
 )
 def test_options_of_other_formats_are_refused(tmp_path, options, said):

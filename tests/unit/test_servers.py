@@ -151,11 +151,11 @@ def test_several_servers_make_the_same_updates_of_as_many_gradients(name, assign
     rows = event.trace(scenario).rows
     for server in range(servers):
         of_server = rows[rows["rank"] == server].sort_values(["end_s", "start_s"], kind="stable")
-        assert (of_server["activity"] == "update").sum() == scenario.updates
+        assert (of_server["activity"] == "update").sum() == scenario.rounds * scenario.updates_per_step
         made = (of_server["activity"] == "update").cumsum()
         added = of_server["activity"] == "reduce"
         assert (made == of_server["version"])[added].all()
-        each = made[added].value_counts().loc[: scenario.updates - 1]
+        each = made[added].value_counts().loc[: scenario.rounds * scenario.updates_per_step - 1]
         assert set(each) == {scenario.protocol.gradients_per_update(workers)}
 
 
@@ -236,7 +236,7 @@ def test_every_run_ends_with_all_its_updates(name, workers, servers, barrier, se
     scenario = job(name, *assignments, stragglers=stragglers.read(law), **about)
     trace = event.trace(scenario)
     updates = trace.rows[(trace.rows["activity"] == "update") & (trace.rows["rank"] == 0)]
-    assert len(updates) == scenario.updates
+    assert len(updates) == scenario.rounds * scenario.updates_per_step
     assert of_trace(trace).samples.sum() == 4 * scenario.updates_per_step * 10 * (len(gradients_of_update(scenario)))
     assert set(trace.rows["rank"]) == set(range(scenario.ranks))
 

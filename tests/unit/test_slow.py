@@ -98,15 +98,8 @@ def test_steps_that_are_long_at_all_ranks_are_so_on_more_hosts_too(tmp_path, cap
 def test_the_log_of_one_rank_says_nothing_of_others(tmp_path):
     """Steps vary, and so they do on eight times as many hosts: nobody logged stragglers."""
     path, measured_s = table(tmp_path / "steps.csv", computed(0.2, 1, 200), with_compute=False)
-    fit.main(
-        [
-            path,
-            *["--from", "steps", "--workload", "mlp", "--batch", "8", "--ranks", "8"],
-            "-o",
-            str(tmp_path / "p.toml"),
-        ]
-    )
-    many = other_sizes.on_hosts(cluster.read(str(tmp_path / "p.toml")), 64)
+    profile = fitted(tmp_path, path, "--ranks", "8")
+    many = other_sizes.on_hosts(profile, 64)
     assert step_s(many, 64) == pytest.approx(measured_s, rel=0.01)
 
 
@@ -125,15 +118,7 @@ def test_a_slow_rank_makes_its_host_as_slow(tmp_path):
     compute_s = computed()
     compute_s[:, 4] *= 1.3
     path, measured_s = table(tmp_path / "steps.csv", compute_s)
-    fit.main(
-        [
-            path,
-            *["--from", "steps", "--workload", "mlp", "--batch", "8", "--gpus-per-host", "2"],
-            "-o",
-            str(tmp_path / "p.toml"),
-        ]
-    )
-    profile = cluster.read(str(tmp_path / "p.toml"))
+    profile = fitted(tmp_path, path, "--gpus-per-host", "2")
     assert [host.count for host in profile.hosts] == [2, 1]
     assert step_s(profile) == pytest.approx(measured_s, rel=0.01)
 
@@ -149,8 +134,6 @@ def test_the_slow_rank_is_named_with_its_cost(tmp_path, capsys):
     assert one["cost_s"] == pytest.approx((measured_s - found["without_slow_ranks_s"]) * (STEPS - 1))
     assert found["without_slow_ranks_s"] == pytest.approx(0.28 + REST_S, rel=0.02)
     assert one["cost_usd"] == pytest.approx(one["cost_s"] / 100)
-    with pytest.raises(WrongSetting, match=r"--usd-per-hour: given 5\.0; allowed: nothing with --cluster"):
-        slow.main([path, "--usd-per-hour", "5", "--cluster", "p4d.24xlarge"])
     assert slow.main([path, "--from", "steps"]) == 0
     assert "rank 4: computing, 1.30 times the median rank's, in 59 of 59 steps" in capsys.readouterr().out
 

@@ -79,7 +79,7 @@ def test_the_trace_keeps_the_steps_and_counts_from_either_end(tmp_path):
     table = pd.DataFrame([(s, r, 0.1 * (s + 1)) for s in range(5, 9) for r in (2, 1)], columns=list(step_tables.NEEDED))
     for path in (tmp_path / "t.csv", tmp_path / "t.parquet"):
         (table.to_csv if path.suffix == ".csv" else table.to_parquet)(path, index=False)
-        (trace,) = steps.read(path, About("mlp"))
+        (trace,), _ = steps.read(path, About("mlp"))
         assert of_trace(trace).step_s[0] == pytest.approx([0.7, 0.8, 0.9])
         assert (trace.header.workers, trace.header.protocol, trace.header.world) == (2, "allreduce", "imported")
 
@@ -278,15 +278,14 @@ def test_what_does_not_fit_a_table_is_said(tmp_path, said, message):
 
 
 @pytest.mark.slow
-def test_a_profile_is_put_on_more_hosts_and_on_another_link(tmp_path, capsys):
+def test_the_link_is_that_which_was_given(tmp_path, capsys):
     path, made = tmp_path / "steps.csv", tmp_path / "p.toml"
     logged(job(), path)
     words = [str(path), "--from", "steps", "--workload", "mlp", "--link", "800 Mbit/s, 50 us", "-o", str(made)]
-    fit.main([*words, "--hosts", "16"])
+    fit.main(words)
     assert "the link was given, not measured: 0.8 Gbit/s, 50 us" in capsys.readouterr().out
-    found = cluster.read(str(made))
-    assert (found.hosts[0].count, found.network.bandwidth_bytes_per_s) == (16, 1e8)
-    for wrong in (["--hosts", "0"], ["--link", "slow"], ["--ranks", "3"]):
+    assert cluster.read(str(made)).network.bandwidth_bytes_per_s == 1e8
+    for wrong in (["--link", "slow"], ["--ranks", "3"]):
         with pytest.raises(WrongSetting, match=wrong[0]):
             fit.main([*words, *wrong] if wrong[0] != "--link" else [*words[:5], *wrong, *words[7:]])
 
