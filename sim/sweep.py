@@ -1,4 +1,4 @@
-"""Simulate many scenarios, on all cores: `python -m sim.sweep GRID.toml -o grid.parquet`."""
+"""Simulate many scenarios, on all cores or many hosts: `python -m sim.sweep GRID.toml -o grid.parquet`."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from sim.base.printing import table
 from sim.base.progress import Progress
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     import pandas as pd
     import pyarrow as pa
 
@@ -29,6 +31,7 @@ TOLD_BY_OTHERS = ("digest", "workload_digest", "model", "law", "cluster_told", "
 def sweep(
     scenarios: Iterable[Scenario],
     out: str,
+    executor: Executor | None = None,
     *,
     processes: int | None = None,
     world: str = "auto",
@@ -43,7 +46,8 @@ def sweep(
     Args:
         scenarios: one or more.
         out: the file; while the sweep is under way its rows are in the folder `out`.parts.
-        processes: of processes that simulate; one a core if None; 1 is this process alone.
+        executor: that simulates: any of concurrent.futures, or mpi4py.futures.MPIPoolExecutor; processes of its own if None.
+        processes: their number, without an executor; one a core if None; 1 is this process alone.
         world, replications, within_s: of each scenario, see trainsim.simulate.
         resume: go on with a file, or parts, that are there.
 
@@ -55,17 +59,22 @@ def sweep(
         WrongSetting: an option or an argument cannot be, or the file exists without `resume` or is of another sweep.
         RunFailed: the rows cannot be written; those of the parts are kept.
     """
+    import concurrent.futures
+
     from sim.job.scenario import Scenario
     from sim.simulation import check_asked
     from sim.sweeps import jobs, pools
 
     check_asked(world, replications, within_s)
     out = text_of("out", out)
+    if executor is not None and not isinstance(executor, concurrent.futures.Executor):
+        raise WrongSetting("executor", executor, "one of concurrent.futures, mpi4py.futures.MPIPoolExecutor, or None")
     listed = list(scenarios) if isinstance(scenarios, Iterable) else []
     if not listed or not all(isinstance(one, Scenario) for one in listed):
         raise WrongSetting("scenarios", scenarios, "one Scenario or more, in a list")
     wanted = [jobs.of_scenario(one, jobs.How(world, replications, within_s)) for one in listed]
-    return swept(wanted, out, pools.of_size(processes), resume).to_pandas()
+    pool = pools.of_size(processes) if executor is None else pools.Given(executor)
+    return swept(wanted, out, pool, resume).to_pandas()
 
 
 def swept(wanted: list[Job], out: str, pool: Pool, resume: bool) -> pa.Table:

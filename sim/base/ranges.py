@@ -89,6 +89,8 @@ Exponent = Annotated[float, Field(ge=0, le=10, allow_inf_nan=False), _Number]
 # Of a law, in the unit of its draws: seconds of a sleep may be written with their unit.
 Draw = Annotated[float, Field(ge=0, le=LONGEST_S, allow_inf_nan=False), _in("second", "50 ms")]
 Location = Annotated[float, Field(ge=1e-12, le=LONGEST_S, allow_inf_nan=False), _in("second", "50 ms")]
+PositiveSpread = Annotated[float, Field(ge=1e-3, le=100, allow_inf_nan=False), _Number]
+WeibullShape = Annotated[float, Field(ge=0.1, le=100, allow_inf_nan=False), _Number]
 TailExponent = Annotated[float, Field(ge=1.01, le=100, allow_inf_nan=False), _Number]
 Probability = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False), _Number]
 

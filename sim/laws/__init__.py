@@ -14,9 +14,11 @@ from sim.laws.distributions import (
     Empirical,
     Exponential,
     FoldedMixture,
+    Gamma,
     LogNormal,
     Normal,
     Pareto,
     ShiftedExponential,
+    Weibull,
 )
 from sim.laws.sequences import KINDS, AnyStragglers, Independent, Markov, Persistent, Replay, SlowRanks, Together

@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from sim.base.models import Checked
-from sim.base.ranges import Draw, Location, Seconds, Share, Spread, TailExponent
+from sim.base.ranges import Draw, Location, PositiveSpread, Seconds, Share, Spread, TailExponent, WeibullShape
 from sim.laws.base import Law
 
 MEDIAN = 0.5
@@ -213,6 +213,50 @@ class ShiftedExponential(Continuous):
         return stats.expon(self.shift, self.mean - self.shift)
 
 
+class Gamma(Continuous):
+    """Gamma of shape 1 / cv^2 and scale mean cv^2.
+
+    Args:
+        mean: of the draws.
+        cv: standard deviation over mean. 1 is the exponential law.
+    """
+
+    kind: Literal["gamma"] = "gamma"
+    mean: Location
+    cv: PositiveSpread
+    in_unit: ClassVar = ("mean",)
+
+    def draw(self, rng, size):
+        return self.mean * self.cv**2 * rng.standard_gamma(self.cv**-2, size)
+
+    def distribution(self, stats):
+        return stats.gamma(self.cv**-2, scale=self.mean * self.cv**2)
+
+
+class Weibull(Continuous):
+    """P(X > x) = exp(-(x / c)^shape), with c = mean / Gamma(1 + 1 / shape).
+
+    Args:
+        mean: of the draws.
+        shape: below 1 the tail is heavier than that of the exponential law, above 1 it is lighter.
+    """
+
+    kind: Literal["weibull"] = "weibull"
+    mean: Location
+    shape: WeibullShape
+    in_unit: ClassVar = ("mean",)
+
+    def draw(self, rng, size):
+        return self._scale * rng.weibull(self.shape, size)
+
+    def distribution(self, stats):
+        return stats.weibull_min(self.shape, scale=self._scale)
+
+    @property
+    def _scale(self) -> float:
+        return self.mean / math.gamma(1 + 1 / self.shape)
+
+
 class Pareto(Continuous):
     """P(X > x) = (least / x)^shape from x = least, with least = mean (shape - 1) / shape.
 
@@ -363,7 +407,7 @@ class Empirical(Law):
         return np.interp(share * (len(ordered) - 1), np.arange(len(ordered)), ordered)
 
 
-_Any = Constant | Normal | LogNormal | Exponential | ShiftedExponential | Pareto
+_Any = Constant | Normal | LogNormal | Exponential | ShiftedExponential | Gamma | Weibull | Pareto
 AnyLaw = Annotated[_Any | FoldedMixture | Empirical, Field(discriminator="kind")]
 LAWS: dict[str, type[Law]] = {
     law.model_fields["kind"].default: law for law in (*_Any.__args__, FoldedMixture, Empirical)

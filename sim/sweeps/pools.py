@@ -1,4 +1,4 @@
-"""The places that simulate a sweep's scenarios: this process, or processes of its own; and the rows that come of it.
+"""The places that simulate a sweep's scenarios: this process, processes of its own, or a program's executor; and the rows that come of it.
 
 Each place is a context, which ends at once. It gives an object with `processes`, their number, and `submit`, as of executors.
 """
@@ -14,7 +14,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
 
 from sim.base.errors import RunFailed, WrongSetting
 from sim.base.home import installed
@@ -52,6 +52,18 @@ class Here:
 
     def __exit__(self, *_) -> None:
         pass
+
+
+class Given(Here):
+    """An executor that a program has, which goes on after the sweep.
+
+    Args:
+        executor: of concurrent.futures, or one that is like those.
+    """
+
+    def __init__(self, executor: Executor):
+        self.submit = executor.submit  # type: ignore[assignment]
+        self.processes = getattr(executor, "_max_workers", None) or cores()  # those of Python and mpi4py have it
 
 
 class Own:
@@ -97,16 +109,36 @@ def _end_with(pipe) -> None:
         os._exit(1)
 
 
-Pool = Here | Own
+class Ranks:
+    """The ranks of `mpirun python -m mpi4py.futures` but the first, which deals.
+
+    If one of them dies, or at Ctrl-C, mpirun kills all: the parts of the file stay, and --resume goes on.
+    """
+
+    def __enter__(self) -> Given:
+        from mpi4py.futures import MPIPoolExecutor
+
+        self._executor = MPIPoolExecutor()
+        return Given(self._executor)
+
+    def __exit__(self, kind, *_) -> None:
+        self._executor.shutdown(wait=kind is None, cancel_futures=True)
 
 
-def rows(wanted: Iterable[Job], pool: Pool, left_s: Callable[[], float] = lambda: math.inf) -> Iterator[list[dict]]:
+Pool = Here | Own | Ranks
+Opened = Here | Own
+
+
+def rows(wanted: Iterable[Job], pool: Opened, left_s: Callable[[], float] = lambda: math.inf) -> Iterator[list[dict]]:
     """Rows as they come, of chunks of jobs. What a chunk had that failed, by a process's death or on the way, is simulated alone.
 
     Args:
         wanted: jobs that have a scenario.
         pool: opened.
         left_s: says how many seconds are left, after which no row is waited for.
+
+    Raises:
+        RunFailed: a process of a program's executor died.
     """
     left, again, pending = deque(wanted), deque[Job](), dict[Future, list[Job]]()
     alone = broken = False
@@ -136,11 +168,10 @@ def rows(wanted: Iterable[Job], pool: Pool, left_s: Callable[[], float] = lambda
             future.cancel()
 
 
-def _submitted(chunk: list[Job], pool: Pool) -> Future:
+def _submitted(chunk: list[Job], pool: Opened) -> Future:
     """The rows of a chunk to be; if it cannot travel, the future has the reason."""
     try:
-        travels = chunk if isinstance(pool, Here) else pickle.dumps(chunk)
-        return pool.submit(work, [job.digest for job in chunk], travels)
+        return pool.submit(work, [job.digest for job in chunk], chunk if type(pool) is Here else pickle.dumps(chunk))
     except Exception as error:
         future: Future = Future()
         lost = isinstance(error, BrokenExecutor)
@@ -148,9 +179,10 @@ def _submitted(chunk: list[Job], pool: Pool) -> Future:
         return future
 
 
-def _reopen(pool: Pool, lost: int) -> None:
+def _reopen(pool: Opened, lost: int) -> None:
     """New processes in place of those of which one died; `lost` scenarios were under way."""
-    assert isinstance(pool, Own)  # no process of another dies
+    if not isinstance(pool, Own):
+        raise RunFailed("a process of the executor died; with resume the sweep goes on where it was")
     pool.__exit__()
     pool.__enter__()
     if lost:
@@ -158,15 +190,19 @@ def _reopen(pool: Pool, lost: int) -> None:
 
 
 def of_command(processes: int | None) -> Pool:
-    """The pool of the command.
+    """The pool of the command: the ranks of mpi4py.futures if it was started so, else so many processes, one a core if None.
 
     Raises:
         WrongSetting: a launcher started several copies that know nothing of one another.
     """
+    if "mpi4py.futures" in sys.modules:  # `python -m mpi4py.futures` runs this command on the first rank alone
+        from mpi4py import MPI
+
+        return Ranks() if MPI.COMM_WORLD.size > 1 else of_size(processes)
     copies = [text for name in LAUNCHED if (text := os.environ.get(name, "1")) != "1"]
     if copies:
-        given = f"{copies[0]} copies of a sweep, each by itself"
-        raise WrongSetting("mpirun", given, "one, which takes all cores of its host")
+        allowed = "one, or mpirun (or srun) ... python -m mpi4py.futures -m sim.sweep ..."
+        raise WrongSetting("mpirun", f"{copies[0]} copies of a sweep, each by itself", allowed)
     return of_size(processes)
 
 

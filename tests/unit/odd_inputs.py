@@ -21,7 +21,7 @@ SENSIBLE = {  # of options that are neither numbers nor choices
     "protocol": tuple(protocols.PROTOCOLS),
     "workload": ("workload.toml", "mlp", "bigram"),
     "cluster": ("cluster.toml", "p3.8xlarge*2"),
-    "stragglers": ("none", "niagara*0.01", "law.toml", "lognormal(mean=5ms, cv=1)", "slow-ranks(rank=1, seconds=1ms)"),
+    "stragglers": ("none", "niagara*0.01", "law.toml", "gamma(mean=5ms, cv=1)", "slow-ranks(rank=1, seconds=1ms)"),
     "placement": ("round-robin", "greedy"),
     "network": ("1 Gbit/s, 50 us", "100 Mbit/s"),
     "servers_on": ("own", "workers"),

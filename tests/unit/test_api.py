@@ -179,6 +179,7 @@ GIVEN = {  # what a program may give by mistake, and the setting that is then na
     "sweep": (lambda given: sweep(given, "x.parquet"), "scenarios"),
     "sweep of one": (lambda given: sweep([given], "x.parquet"), "scenarios"),
     "sweep into": (lambda given: sweep([job()], given), "out"),
+    "sweep by": (lambda given: sweep([job()], "x.parquet", given or 1), "executor"),
 }
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from law_examples import LAWS as EXAMPLES
 
-from calibration.laws.families import FAMILIES
+from calibration.laws.families import FITS
 from sim import laws, stragglers
 from sim.base.errors import WrongSetting
 from sim.laws import randomness
@@ -138,7 +138,7 @@ def test_the_distribution_is_the_inverse_of_quantiles(name, share):
     law = EXAMPLES[name]
     value = law.quantile(share)
     assert law.upper(1 - share) == pytest.approx(value, abs=1e-3)
-    if name in FAMILIES:  # laws that are fitted
+    if name in FITS:  # laws that are fitted
         below, at = float(law.cdf(value - 1e-2)), float(law.cdf(value + 1e-2))
         assert below - 1e-9 <= share <= at + 1e-9
         assert float(law.cdf(-1.0)) == 0

@@ -92,7 +92,7 @@ def test_a_markov_chain_has_the_transitions_it_says(p_slow, p_recover):
 
 
 def test_persistent_draws_have_the_law_and_the_autocorrelation():
-    law = laws.Persistent(seconds=laws.LogNormal(mean=2, cv=0.7), persistence=0.9)
+    law = laws.Persistent(seconds=laws.Gamma(mean=2, cv=0.7), persistence=0.9)
     series = law.sleeps(job(law), RandomStreams(0, 0), 1).first(200_000)
     apart = series - series.mean()
     assert (apart[1:] * apart[:-1]).mean() / apart.var() == pytest.approx(0.9, abs=0.01)
@@ -119,14 +119,14 @@ def test_ranks_of_a_host_share_their_draws():
     hosts = Cluster(hosts=(Host(count=3, cores=4, slots=2),))
     for kind in (laws.Independent, laws.Markov, laws.Persistent):
         more = {laws.Markov: {"p_slow": 0.3, "p_recover": 0.3}, laws.Persistent: {"persistence": 0.5}}.get(kind, {})
-        law = kind(seconds=laws.LogNormal(mean=1, cv=1), by="host", **more)
+        law = kind(seconds=laws.Gamma(mean=1, cv=1), by="host", **more)
         scenario = job(law, workers=6, protocol="allreduce", cluster=hosts)
         drawn = [scenario.draws.sleeps(0, worker).first(50).tolist() for worker in range(1, 7)]
         assert drawn[0] == drawn[1] != drawn[2] == drawn[3] != drawn[4] == drawn[5]
 
 
 def test_parts_add_up_and_multiply_with_luck_of_their_own():
-    one = laws.LogNormal(mean=1, cv=1)
+    one = laws.Gamma(mean=1, cv=1)
     both = laws.Together(of=(one, one, laws.Markov(factor=2, p_slow=1, p_recover=0), laws.Independent(factor=1.5)))
     scenario = job(both)
     series = both.sleeps(scenario, RandomStreams(0, 0), 1).first(20_000)
@@ -180,10 +180,10 @@ def test_tables_that_cannot_be_replayed_are_refused_in_a_line(what, ending, tmp_
 WRITTEN = {
     "lognormal(mean=50ms, cv=1.5)": laws.LogNormal(mean=0.05, cv=1.5),
     " lognormal ( mean = 50 ms , cv = 1.5 ) ": laws.LogNormal(mean=0.05, cv=1.5),
-    "lognormal(mean=1e+0, cv=1)": laws.LogNormal(mean=1, cv=1),
+    "gamma(mean=1e+0, cv=1)": laws.Gamma(mean=1, cv=1),
     "slow-ranks(rank=3, factor=1.3)": laws.SlowRanks(rank=(3,), factor=laws.Constant(value=1.3)),
-    "slow-ranks(rank=[1, 2], seconds=lognormal(mean=1,cv=1)*2)": laws.SlowRanks(
-        rank=(1, 2), seconds=laws.LogNormal(mean=2, cv=1)
+    "slow-ranks(rank=[1, 2], seconds=gamma(mean=1,cv=1)*2)": laws.SlowRanks(
+        rank=(1, 2), seconds=laws.Gamma(mean=2, cv=1)
     ),
     "markov(p_slow=0.1, p_recover=0.2, seconds=niagara*0.1)": laws.Markov(
         p_slow=0.1, p_recover=0.2, seconds=stragglers.read("niagara*0.1")
@@ -322,7 +322,7 @@ def test_named_laws_of_traces(name):
 
 
 def test_factors_multiply_the_noise_of_computing():
-    law = laws.Independent(factor=laws.LogNormal(mean=2, cv=0.5))
+    law = laws.Independent(factor=laws.Gamma(mean=2, cv=0.5))
     scenario = job(law)
     noise = replace(scenario, stragglers=laws.Constant(value=0)).draws.noise(0, 1).first(50)
     factors = law.factors(scenario, RandomStreams(0, 0), 1).first(50)
@@ -331,7 +331,7 @@ def test_factors_multiply_the_noise_of_computing():
 
 
 def test_stragglers_are_those_of_another_replication_if_that_is_asked_for():
-    for law in (laws.Independent(factor=laws.LogNormal(mean=2, cv=0.5)), laws.LogNormal(mean=2, cv=0.5)):
+    for law in (laws.Independent(factor=laws.Gamma(mean=2, cv=0.5)), laws.Gamma(mean=2, cv=0.5)):
         own, of_7 = job(law), job(law, sleeps_of=7)
         assert of_7.draws.sleeps(0, 1)[0] == own.draws.sleeps(7, 1)[0]
         factors = [

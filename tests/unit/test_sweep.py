@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -89,7 +90,6 @@ def test_a_row_says_all_that_was_asked_and_what_came_of_it(whole):
         assert (row["protocol"], row["workload"], row["stragglers"]) == (scenario.protocol.name, "mlp", "none")
         assert (row["world"], row["runs_asked"], row["runs_done"], row["steps_done"]) == (found.world, 2, 2, 4)
         assert row["samples_per_s"] == pytest.approx(found.samples_per_s, rel=1e-12)
-        assert (row["samples_per_s_low"], row["samples_per_s_high"]) == pytest.approx(found.interval, rel=1e-12)
         runs = json.loads(row["samples_per_s_runs"])
         assert runs == pytest.approx(found.outcome.throughput(), rel=1e-8)
         assert row["samples_per_s_se"] == pytest.approx(
@@ -119,9 +119,12 @@ def test_the_file_says_its_schema_and_version(whole, tmp_path):
 
 
 @pytest.mark.processes
-def test_rows_are_the_same_whoever_simulates(whole, tmp_path):
+@pytest.mark.parametrize("how", ["two processes", "threads"])
+def test_rows_are_the_same_whoever_simulates(how, whole, tmp_path):
     out = str(tmp_path / "other.parquet")
-    found = sweep(scenarios(), out, replications=2, processes=2)
+    with ThreadPoolExecutor(2) as threads:
+        where = {"processes": 2} if how == "two processes" else {"executor": threads}
+        found = sweep(scenarios(), out, replications=2, **where)
     pd.testing.assert_frame_equal(timeless(found), whole)
     pd.testing.assert_frame_equal(timeless(out), whole)
 
@@ -157,6 +160,12 @@ def test_what_was_cut_off_and_goes_on_is_one_go(rows, error, whole, tmp_path, mo
     pd.testing.assert_frame_equal(timeless(found), whole)
     assert len(counted) == len({id(one) for one in counted}) == len(whole)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["cut.parquet", "whole.parquet"]
+
+
+def test_a_sweep_that_is_done_simulates_nothing_more(whole, tmp_path, counted):
+    found = sweep(scenarios(), str(tmp_path / "whole.parquet"), resume=True, **ONE_GO)
+    pd.testing.assert_frame_equal(timeless(found), whole)
+    assert counted == []
 
 
 def test_a_larger_sweep_goes_on_with_a_smaller_one(whole, tmp_path, counted):
@@ -279,7 +288,8 @@ def test_what_cannot_travel_is_a_row(tmp_path):
                 yield from me.update()
 
     wanted = [job(protocol_of(Local)() if seed == 6 else "fmb", seed=seed) for seed in range(12)]
-    found = sweep(wanted, str(tmp_path / "x.parquet"), processes=2)
+    with ThreadPoolExecutor(1) as one:  # of which the second chunk has several scenarios
+        found = sweep(wanted, str(tmp_path / "x.parquet"), one)
     assert found["error"].isna().tolist() == [seed != 6 for seed in range(12)]
     assert "not to be sent" in found["error"][6]
     assert sweep([job(protocol_of(Local)())], str(tmp_path / "y.parquet"), processes=1)["error"].isna().all()
@@ -396,7 +406,7 @@ def test_copies_that_know_nothing_of_one_another_are_refused(name, tmp_path, mon
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv(name, "3")
     assert end("sim.sweep", *LINE, "-o", "x.parquet") == 2
-    assert "given '3 copies of a sweep, each by itself'" in capsys.readouterr().err
+    assert "python -m mpi4py.futures -m sim.sweep" in capsys.readouterr().err
     monkeypatch.setenv(name, "1")
     assert end("sim.sweep", *LINE, "--protocol", "fmb", "--workers-processes", "1", "-o", "x.parquet") == 0
 
