@@ -25,11 +25,11 @@ def seconds_of(made: Cluster, test: Measured, sum_s_per_byte: float) -> tuple[np
     like = made.hosts[0].model_copy(update={"count": hosts, "slots": each})
     costs = {"summed": Costs(reduce=Line(slope_s=sum_s_per_byte))}
     where = made.model_copy(update={"hosts": (like,), "provenance": None, "costs": costs})
-    simulated_s = [_simulated_s(where, ranks, size, algorithm) for size in test.sizes[rows]]
+    simulated_s = [_simulated_s(where, ranks, size) for size in test.sizes[rows]]
     return test.seconds[rows], np.array(simulated_s)
 
 
-def _simulated_s(where: Cluster, ranks: int, size_bytes: float, algorithm: str) -> float:
+def _simulated_s(where: Cluster, ranks: int, size_bytes: float) -> float:
     """Seconds of one allreduce of so many bytes."""
     from sim import protocols
     from sim.job.scenario import Scenario
