@@ -58,11 +58,9 @@ def measured() -> Figure:
             )
             for cell in results.kept(name).cells
         ]
-    published = next(table for table in results.kept("evidence").tables if table.title.startswith("TensorFlow's page"))
-    groups["evidence: TensorFlow's page, GPUs"] = [
-        (float(real_s), float(said_s), *map(float, ends.split(" to ")))
-        for _, _, real_s, said_s, _, ends, _ in published.rows
-    ]
+    columns = "measured_step_s", "predicted_step_s", "predicted_low_s", "predicted_high_s"
+    page = [cell for cell in results.kept("evidence").cells if str(cell["cell"]).startswith("tensorflow_page")]
+    groups["evidence: TensorFlow's page, GPUs"] = [tuple(cell[column] for column in columns) for cell in page]
     axes = drawing.subplots()
     for name, jobs in groups.items():
         real_s, said_s, low_s, high_s = np.array(jobs).T
