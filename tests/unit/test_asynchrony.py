@@ -197,14 +197,6 @@ def test_delays_have_the_mean_of_a_folded_normal():
     assert (delays >= 0).all()
 
 
-@pytest.mark.parametrize("name", BOTH)
-def test_no_delay_is_the_limit_of_short_delays(name):
-    luck = {"stragglers": stragglers.read("niagara*0.01"), "speeds": (1, 1.07, 0.93, 0.81)}
-    luck["link"] = Link(latency_s=1e-3)
-    none, short = (of_trace(event.trace(job(name, f"delay_std_s={std_s}", **luck))) for std_s in (0, 1e-11))
-    np.testing.assert_allclose(none.step_s, short.step_s, atol=1e-8)
-
-
 def test_the_first_update_comes_after_both_delays():
     scenario = job("kbatch-async", "gradients=1", "delay_std_s=0.05", workers=1, warmup=0)
     first_s = of_trace(event.trace(scenario)).step_s[0, 0]
