@@ -79,38 +79,6 @@ def test_what_it_cannot_have_is_one_line(said, words, capsys, tmp_path, monkeypa
     assert words in str(caught.value)
 
 
-def test_the_text_s_own_base_is_no_protocol():
-    with pytest.raises(WrongSetting, match="module:Class"):
-        protocols.find("sim.language.text:Text")
-
-
-@pytest.mark.skipif(engine._kernel is None, reason="the kernel is not compiled: there was no C compiler")
-@pytest.mark.parametrize("name", sorted(TEXTS.keys() - {"pipeline"}))
-def test_the_engine_says_the_same(name):
-    from sim.runs.replications import Replications
-
-    settings = {"hierarchical": ["group=2"], "d-psgd": ["drawn=true"], "ps-sync": ["backup=1"]}.get(name, [])
-    of = scenario(name, *settings, servers=2)
-    want, got = Replications(of, "event").outcome(1), Replications(of, "engine").outcome(1)
-    assert got.step_s == pytest.approx(want.step_s, abs=1e-9)
-    assert got.samples == pytest.approx(want.samples)
-    assert got.idle_fraction == pytest.approx(want.idle_fraction, abs=1e-9)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "words"), [("d-psgd", "13,824 applied once"), ("gradient-coding", "4,608 applied once")]
-)
-def test_a_text_is_checked_in_all_worlds(name, words, capsys):
-    from sim.protocols import check
-
-    assert check.main([name_of(TEXTS[name])]) == 0
-    said = capsys.readouterr().out
-    assert words in said
-    assert "none deadlocks" in said
-    assert engine._kernel is None or "as the event world does" in said
-
-
 @dataclass(frozen=True)
 class Works(Text):
     """Operations and bytes that no pass has."""

@@ -13,7 +13,7 @@ from sim.model import workload
 from sim.model.sparse_rows import Rows
 from sim.model.workload import Variable, Workload
 from sim.platform.cluster import Cluster, Host
-from sim.runs.replications import Replications, once_and_step_s
+from sim.runs.replications import Replications
 
 JOB = Scenario(protocols.make("fmb"), workload.read("mlp"), 2, steps=10**6, warmup=0)
 
@@ -50,10 +50,3 @@ def test_rows_that_a_part_is_of_need_memory():
     )
     with pytest.raises(WrongSetting, match="--workload: given 'parts'; allowed: smaller variables"):
         Replications(Scenario(protocols.make("hybrid"), model, 2))
-
-
-@pytest.mark.parametrize("name", ["allreduce", "fmb"])
-def test_a_step_takes_the_event_world_much_longer(name):
-    """Which follows each message of a ring, too."""
-    one = Scenario(protocols.make(name), workload.read("mlp"), 16, steps=1)
-    assert once_and_step_s(one, "event")[1] > 20 * once_and_step_s(one)[1]
