@@ -240,23 +240,6 @@ def test_background_work_takes_a_core_from_who_needs_it(cores, expected_s):
     assert step_s == pytest.approx(expected_s, rel=0.02)  # what begins in one step may end in the next
 
 
-def test_background_work_is_spread_over_a_step():
-    """One core: each phase is as much longer as the step is; at once it would have doubled the first."""
-    rows = alone(1, 0.004, steps=400).rows
-    rows = rows[rows["step"] >= 2]
-    for activity, usual_s in (("input", 0.001), ("compute", 0.009)):
-        chosen = rows[rows["activity"] == activity]
-        assert (chosen["end_s"] - chosen["start_s"]).mean() == pytest.approx(1.4 * usual_s, rel=0.1)
-
-
-def test_background_work_is_not_done_while_its_worker_sleeps():
-    """One core: a step that follows a sleep is as much longer as any other."""
-    rows = alone(1, 0.004, stragglers=Constant(value=0.05)).rows
-    rows = rows[(rows["step"] >= 2) & rows["activity"].isin(["input", "compute"])]
-    step_s = (rows["end_s"] - rows["start_s"]).groupby(rows["step"]).sum()
-    assert step_s.mean() == pytest.approx(0.014, rel=0.03)
-
-
 def test_background_work_of_messages_takes_both_ends():
     """One core for all: a step is as much longer as the four messages' eight ends are behind."""
 
