@@ -102,12 +102,6 @@ def test_a_batch_beyond_the_table_is_said_to_be(table):
     assert "batches of 128 to 1,024, and the first has 4,096" in note
 
 
-def test_tables_have_the_steps(usual):
-    row = usual.to_frame().iloc[0]
-    assert row["steps_to_target_low"] < row["steps_to_target"] < row["steps_to_target_high"]
-    assert row["global_batch"] == row["workers"] * row["batch"]
-
-
 def test_money_limits_it_too(table, usual):
     dearest = max(row["usd"] for row in usual.as_json()["best"])
     found = planned(table, budget=4 * dearest, deadline=None)
@@ -147,14 +141,6 @@ def test_protocols_without_a_fixed_batch_on_newest_parameters_are_refused(name):
 def test_wrong_questions_are_one_line(here, table, options, said):  # noqa: F811
     words = [str(word).replace("TABLE", table) for word in options]
     assert said in refused(here("sim.plan", "--hosts", "p3.2xlarge", *words))
-
-
-def test_the_command_prints_steps(here, table):  # noqa: F811
-    done = here("sim.plan", "--workload", "toy_fc", "--until", table, "--deadline", "10 h", "--hosts", "p3.2xlarge",
-                "--counts", 2, "--protocols", "fmb", "--batches", "64,256", "--processes", 1)  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert f"for the target of {table} in 10 h 0 min" in done.stdout
-    assert "steps" in done.stdout
 
 
 def test_a_published_target_is_asked_for_by_name(here):  # noqa: F811
