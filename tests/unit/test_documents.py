@@ -50,11 +50,6 @@ def test_a_command_has_the_options_that_a_page_names(page, line):
     import_module(module).parser().parse_args(words)
 
 
-def test_an_option_that_is_not_there_is_seen():
-    with pytest.raises(SystemExit):
-        import_module("sim.run").parser().parse_args(["--cluters", "profile.toml"])
-
-
 def test_the_readme_is_short_and_has_the_table_of_the_results():
     text = (ROOT / "README.md").read_text()
     assert len(text.splitlines()) <= 130
