@@ -9,7 +9,6 @@ import pytest
 
 from sim import protocols, stragglers
 from sim.answers.outcome import of_trace
-from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
 from sim.language.collectives import CHUNK_BYTES, LINK_BYTES, SLICES
 from sim.model import workload
@@ -205,19 +204,6 @@ def test_workers_have_the_luck_that_they_have_under_a_master():
         for rows, shift in zip(slept, (1, 0), strict=True)
     ]
     assert of_worker[0] == pytest.approx(of_worker[1])
-
-
-@pytest.mark.parametrize(
-    ("make", "said"),
-    [
-        (lambda: job("rings"), "halving-doubling"),
-        (lambda: job(workers=0, hosts=[Host()]), "--workers"),
-        (lambda: job(fused="perhaps"), "true or false"),
-    ],
-)
-def test_wrong_settings(make, said):
-    with pytest.raises(WrongSetting, match=said):
-        make()
 
 
 def test_a_profile_learns_from_it_that_every_rank_updates():

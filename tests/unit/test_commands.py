@@ -244,12 +244,6 @@ def test_wrong_options_are_one_line(what, here):
     assert all(word in line for word in words), line
 
 
-def test_a_folder_that_could_not_be_made_is_refused(here, tmp_path):
-    (tmp_path / "file").touch()
-    line = refused(here("experiments.run", "seeds", "--out", tmp_path / "file"))
-    assert all(word in line for word in ("--out", str(tmp_path / "file"), "a folder that can be written")), line
-
-
 WRONG_REAL = {
     "optimiser": (["--optimiser", "adam"], ["--optimiser", "adam", "adm"]),
     "data": (["--data", "nowhere.npz"], ["--data", "nowhere.npz"]),

@@ -317,12 +317,6 @@ def test_a_type_is_a_start_and_what_is_given_counts():
     assert placed.network.bandwidth_bytes_per_s == 1.25e9
 
 
-def test_hosts_of_several_types_have_the_slowest_network():
-    mixed = Cluster(hosts=[{"type": "p4d.24xlarge"}, {"type": "p2.xlarge"}, {"type": "p3.8xlarge"}])
-    assert mixed.network == catalogue.find("hosts", "p2.xlarge").network
-    assert mixed.local == catalogue.find("links", "NVLink 2")
-
-
 HEAD = 'schema = "cluster/1"\n'
 
 

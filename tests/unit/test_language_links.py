@@ -19,7 +19,6 @@ from sim.texts import TEXTS
 
 ITEMS, B, L = 250_000, 1e6, 0.01
 WHOLE_S = ITEMS * 4 / B  # that the weights take a port
-EXACT_S = 1e-9
 KERNELS = pytest.mark.parametrize("kernel", [None, engine._kernel], ids=["plain", "compiled"])
 
 

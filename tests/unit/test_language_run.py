@@ -1,6 +1,5 @@
 """Texts in the language as a job's protocol: --protocol module:Class."""
 
-import pickle
 from dataclasses import dataclass, replace
 
 import pytest
@@ -51,15 +50,6 @@ def test_ranks_that_wait_within_a_call_of_mpi_do_not_sleep():
     for world in (event_run, engine.run):
         auto, ours = (world(job, TEXTS["allreduce"](of)).ends_s[-1] for of in ("auto", "recursive-doubling"))
         assert ours > auto + 5 * 2 * 2.5e-5
-
-
-def test_a_job_can_be_handed_to_another_process():
-    of = scenario("hierarchical", "group=2")
-    again = pickle.loads(pickle.dumps(of))
-    assert again == of
-    assert type(again.protocol) is type(of.protocol)
-    assert protocols.settings_of(again.protocol) == ["group=2"]
-    assert protocols.make(protocols.name_of(of.protocol), ["group=2"]) == of.protocol
 
 
 @pytest.mark.parametrize(

@@ -36,12 +36,6 @@ def test_the_event_world_ends_where_there_is_no_more_memory(monkeypatch, more, o
         Replications(replace(JOB, **more), "event").traced(0)
 
 
-def test_the_memory_of_the_process_is_seen():
-    before = world.peak_bytes()
-    kept = b"1" * before
-    assert 10**7 < len(kept) < world.peak_bytes()
-
-
 def test_rows_that_a_part_is_of_need_memory():
     """How often each of them is drawn is an array; NumPy refused 7 TiB."""
     rows = Rows(per_sample=1, of=10**12)

@@ -12,7 +12,7 @@ from sim import options, plan, protocols, run, simulated_options, sweep
 from sim.base.errors import WrongSetting
 from sim.model import workload
 from sim.platform import cluster
-from sim.platform.cluster import Cluster, Model, Provenance
+from sim.platform.cluster import Cluster, Provenance
 from sim.studies import changes
 
 STEP_S = {(1, 1): 0.294, (1, 2): 0.307, (2, 2): 0.319, (4, 2): 0.343}  # by hosts and GPUs of each
@@ -216,11 +216,3 @@ def test_a_profile_without_runs_has_the_usual_defaults():
 def test_without_a_profile(words, protocol, workers, stragglers):
     found = job(*words.split())
     assert (found.protocol, found.workers, found.stragglers_name) == (protocols.make(protocol), workers, stragglers)
-
-
-def test_a_model_keeps_how_it_was_trained_and_is_the_same_model():
-    mlp = workload.read("mlp")
-    assert Model.fitted(mlp, 7).same(Model.of(mlp))
-    assert (Model.fitted(mlp, 7).batch, Model.fitted(mlp, 7).described) == (7, None)
-    mine = mlp.model_copy(update={"name": "mine"})
-    assert Model.fitted(mine, 7).described["name"] == "mine"

@@ -7,7 +7,6 @@ import pytest
 
 from calibration import profiles, servers
 from calibration.profiles import Probe, Source
-from real.servers import probe as further_server
 from sim import protocols, stragglers
 from sim.answers.outcome import of_trace
 from sim.base.errors import WrongSetting
@@ -172,14 +171,6 @@ def test_a_phase_shorter_than_the_clocks_that_time_it():
     costs = profile([Trace(trace.header, rows)]).costs["mlp"]
     assert costs.compute.base_s == pytest.approx(3e-3, rel=0.03)
     assert 0 < costs.noise.quantile(0.01) <= costs.noise.quantile(0.99) < 2
-
-
-@pytest.mark.parametrize("way", further_server.PROTOCOLS)
-def test_a_further_server_is_probed_by_a_worker_who_never_sleeps(way):
-    for servers_of_it in (1, 2):
-        job = further_server.job(way, servers_of_it)
-        assert (job.workers, job.servers, job.protocol.way) == (1, servers_of_it, way)
-        assert not job.draws.sleeps(0, 1).first(50).any()
 
 
 @pytest.mark.slow

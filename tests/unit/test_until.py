@@ -1,7 +1,6 @@
 """A plan for an accuracy: work is the law's, chances are the closed form, and the best are those of simulating everything."""
 
 import math
-from dataclasses import replace
 
 import pytest
 from scipy.special import ndtr
@@ -12,7 +11,7 @@ from sim import protocols
 from sim.base.errors import WrongSetting
 from sim.efficiency import published
 from sim.efficiency.law import Steps
-from sim.plans import plan, question, search, sensitivity, simulating, until
+from sim.plans import plan, question, search, simulating, until
 from sim.plans.candidates import WHOLE, Figures
 from sim.plans.configurations import Room
 from sim.sweeps import pools
@@ -157,13 +156,3 @@ def test_a_published_target_is_asked_for_by_name(here):  # noqa: F811
     assert "0.759 of resnet50" in refused(
         here("sim.plan", "--workload", "resnet50", "--until", "accuracy=0.99", *asked[2:])
     )
-
-
-def test_unknown_steps_make_the_best_uncertain_too(usual):
-    """One configuration alone is the best where it meets the target."""
-    one = replace(usual.best[0])
-    mid = 1.02 * one.needed(usual.question)
-    one.figures = Figures(mid / 1.01, mid, 1.01 * mid)
-    (found,) = sensitivity.chances([], [one], usual.question)
-    assert found == pytest.approx(one.chance(usual.question), abs=0.03)
-    assert found < 0.95

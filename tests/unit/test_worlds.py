@@ -128,13 +128,6 @@ def test_memory_does_not_grow_with_the_steps(protocol, workers, monkeypatch):
     assert (peaks[4 * BLOCK] - peaks[BLOCK]) / (3 * BLOCK) < 2000
 
 
-def test_replications_are_the_same_together_and_apart():
-    scenario = quiet("amb", costs=Costs(noise=LogNormal(cv=0.5), run=LogNormal(cv=0.2), partition=Line(slope_s=1e-3)))
-    together, apart = by_engine(scenario, 5), by_engine(scenario, 2, first=3)
-    np.testing.assert_array_equal(together.step_s[3:], apart.step_s)
-    np.testing.assert_array_equal(together.idle_fraction[3:], apart.idle_fraction)
-
-
 SEVERAL = {  # what ranks carry from a step to the next differs
     "amb, cold, evaluation": ("amb", {"update": Line(base_s=1e-3, cold_s=5e-3), "resume_s": 1e-3}, {"test_size": 9}),
     "fmb, alone": ("fmb", {"update": Line(base_s=1e-3, cold_s=1e-3)}, {"workers": 0}),
