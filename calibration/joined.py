@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
-from calibration import algorithms, fit, nccl_links, profiles, recorded, seating, sources_checked, torch_traces
+from calibration import fit, nccl_links, profiles, recorded, seating, sources_checked, torch_traces
 from calibration.probes import Probe
 from calibration.scaling import profiled
 from calibration.sources import NCCL, SCALING, TIMELINE, TORCH, TRACE, Named, groups
@@ -119,12 +119,12 @@ def _linked(named: Sequence[Named], name: str, of: Callable[[Named], About], eac
 
 
 def _on(about: About, linked: Linked | None) -> About:
-    """What is known of a run, with the link that was measured, and its algorithm where the protocol has one."""
+    """What is known of a run, with the link that was measured, and the ring of its test where the protocol has an algorithm."""
     if linked is None or about.link is not None:
         return about
     said = any(one.startswith("algorithm=") for one in about.settings)
     sums = about.protocol in (None, *SUMMED_BY) and not said
-    settings = (*about.settings, f"algorithm={algorithms.likeliest(linked.made)}") if sums else about.settings
+    settings = (*about.settings, "algorithm=ring") if sums else about.settings
     return replace(about, link=linked.link, tested=f"{linked.of}: link", settings=settings)
 
 
@@ -159,7 +159,7 @@ def _computing(
 
 def _with_links(made: Cluster, linked: Linked, each: int | None) -> Cluster:
     """The profile on measured links. Hosts are those of the test where the profile's are of a log that names none."""
-    names = "links_measured", "local_measured", "sums_in_links", "algorithms"
+    names = "links_measured", "local_measured", "sums_in_links"
     known = {one: getattr(linked.made.provenance, one) for one in names}  # every source has made one
     hosts = made.hosts
     if hosts[0].gpu is None and linked.made.hosts[0].gpu and len(hosts) == 1:

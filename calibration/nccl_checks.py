@@ -15,7 +15,7 @@ MOST_RANKS, SIZES = 256, 5  # that are simulated: of ranks at most, and of sizes
 STEPS = 2
 
 
-def seconds_of(made: Cluster, test: Measured, algorithm: str, sum_s_per_byte: float) -> tuple[np.ndarray, np.ndarray]:
+def seconds_of(made: Cluster, test: Measured, sum_s_per_byte: float) -> tuple[np.ndarray, np.ndarray]:
     """Measured and simulated seconds of some sizes of a test, the smallest and the largest among them; of none on too many ranks."""
     ranks, (hosts, each) = len(test.hosts), place(test)
     able = np.flatnonzero((test.sizes >= ITEM_BYTES * ranks) & (test.sizes <= ITEM_BYTES * MOST_PARAMETERS))
@@ -25,11 +25,11 @@ def seconds_of(made: Cluster, test: Measured, algorithm: str, sum_s_per_byte: fl
     like = made.hosts[0].model_copy(update={"count": hosts, "slots": each})
     costs = {"summed": Costs(reduce=Line(slope_s=sum_s_per_byte))}
     where = made.model_copy(update={"hosts": (like,), "provenance": None, "costs": costs})
-    simulated_s = [_simulated_s(where, ranks, size, algorithm) for size in test.sizes[rows]]
+    simulated_s = [_simulated_s(where, ranks, size) for size in test.sizes[rows]]
     return test.seconds[rows], np.array(simulated_s)
 
 
-def _simulated_s(where: Cluster, ranks: int, size_bytes: float, algorithm: str) -> float:
+def _simulated_s(where: Cluster, ranks: int, size_bytes: float) -> float:
     """Seconds of one allreduce of so many bytes."""
     from sim import protocols
     from sim.job.scenario import Scenario
@@ -37,5 +37,5 @@ def _simulated_s(where: Cluster, ranks: int, size_bytes: float, algorithm: str) 
     from sim.simulation import simulate
 
     summed = Workload(name="summed", parameters=round(size_bytes / ITEM_BYTES), layers=1, costs=Costs())
-    job = Scenario(protocols.make("allreduce", [f"algorithm={algorithm}"]), summed, ranks, STEPS, 0, 1, where)
+    job = Scenario(protocols.make("allreduce", ["algorithm=ring"]), summed, ranks, STEPS, 0, 1, where)
     return float(simulate(job, replications=1).step_s.mean())

@@ -153,7 +153,7 @@ def _shaped(plain: Fit, tests: list[Measured], sum_s_per_byte: float) -> Fit:
         found = Fit(round_s, byte_s, error, both_ways=twice, uneven=uneven)
         if not trees:
             return found
-        gap_s = max(trees_s(*one, round_s, inner_s) / 2 / (one[0] * one[1] - 1) for one in places)
+        gap_s = float(np.max(trees_s(np.log2(hosts), each, round_s, inner_s) / 2 / (ranks - 1)))
         return replace(found, latency_s=0.0, trees=(round_s, inner_s), gap_s=gap_s)
 
     def of_shape(trees: int, both_ways: int, uneven: int) -> Fit:

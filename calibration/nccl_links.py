@@ -67,7 +67,7 @@ def profile(paths: Sequence[str], name: str, ranks: int | None = None, each: int
     )
     off: list[float] = []
     for test in tests if sums else ():
-        measured_s, simulated_s = nccl_checks.seconds_of(made, test, "ring", sum_s_per_byte(largest))
+        measured_s, simulated_s = nccl_checks.seconds_of(made, test, sum_s_per_byte(largest))
         off += (simulated_s / measured_s - 1).tolist()
     if not off:
         return made

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from calibration import comparison, fit, nccl_checks, timelines, torch_traces
-from calibration.algorithms import likeliest
 from calibration.comparison import Checked
 from calibration.importers import nccl_tests
 from calibration.nccl_links import sum_s_per_byte
@@ -95,7 +94,7 @@ def _of_table(profile: Cluster, path: str, about: About) -> list[Checked]:
         allowed = f"rows of at most {replay.MOST_RANKS} GPUs, of equal minibatches"
         raise WrongSetting(f"{path}: rows", "none that is simulated", allowed)
     protocol = about.protocol or profiled.PROTOCOLS[0]
-    settings = about.settings or profiled.settings_of("ring", protocol)
+    settings = about.settings or profiled.settings_of(protocol)
     jobs = replay.jobs(profile, model, protocol, settings, rows)
     names = [
         f"{Path(path).name}: {hosts:.0f} x {most:.0f}, batch {batch:.0f}"
@@ -110,7 +109,7 @@ def _of_tests(profile: Cluster, one: Named, ranks: int | None, gpus_per_host: in
     for test in nccl_tests.read(one.path, ranks, gpus_per_host):
         if test.collective != "all_reduce":
             continue
-        measured_s, predicted_s = nccl_checks.seconds_of(profile, test, likeliest(profile), sum_s_per_byte(test))
+        measured_s, predicted_s = nccl_checks.seconds_of(profile, test, sum_s_per_byte(test))
         if len(measured_s):
             name = f"{Path(one.path).name}: {len(test.hosts)} ranks"
             whole_s, again_s = float(measured_s.sum()), float(predicted_s.sum())

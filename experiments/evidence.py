@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from experiments import figures
-from experiments.extrapolation import cores, scores, sizes, t4
+from experiments.extrapolation import cores, scores, sizes
 from experiments.extrapolation.held import Held, Refused, by_source, mean_error
 from experiments.figures import CHOICE, HELD_OUT
 from experiments.kit import pages
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 TAKES_S = {CHOICE: 520, HELD_OUT: 380, "networks": 40, "by name": 60}  # on 2 quiet cores, for the time left
 LARGEST = {"bert": 2, "imagenet": 2, "cifar10": 4, "deepspeech2": 4}  # hosts of T4 GPUs that are fitted, in a table
 T4_TITLE = "T4, fitted on 1 and 2 hosts (CIFAR-10, DeepSpeech2: 1 to 4)"
-PAGE = "TensorFlow's page, predicted from half of each row's GPUs"
 BAD, USUAL = "published because scaling was bad", "documentation and benchmarks"
 KEPT = 100  # rows of a source
 WIDE = 165  # characters of a line
@@ -52,7 +51,7 @@ def run(out: Path, seed: int = 0, held_out: bool | None = None) -> None:
         named = sizes.predicted(sizes.with_networks(CHOICE), pools.of_size(None), TAKES_S["networks"])[0]
         from experiments.extrapolation import by_name
 
-        shown += [_t4(rows), _choices(rows), _paired(rows), _page(rows), _named_networks(rows, named)]
+        shown += [_t4(rows), _paired(rows), _named_networks(rows, named)]
         shown += _asked("Several hosts of GPUs, from the step of one, links by name", by_name.answers())
         shown += [*_one_host(), *_decoders()]
         advance(TAKES_S["by name"], "from one GPU's step")
@@ -129,18 +128,6 @@ def _decoders() -> Iterator[str | Table]:
     yield f"{said}; median of sources off by a factor {np.exp(np.median(abs(off))):.2f}; ends {np.exp(np.median(ends)):.2f} apart"
 
 
-def _choices(rows: Sequence[Held]) -> Table:
-    """The same GPUs on fewer or more hosts of T4 GPUs."""
-    title = f"The same T4 GPUs on fewer or more hosts, all held out, steps that differ by {scores.APART:.0%}"
-    made = pages.table(title, "", "pairs", "faster one named", "if more hosts always")
-    for name in t4.MODELS:
-        found = scores.choices([row for row in rows if row.source == "t4" and row.split.startswith(f"{name}:")])
-        if found:
-            right, more = np.mean(found, axis=0)
-            made.add_row(name, str(len(found)), f"{right:.0%}", f"{more:.0%}")
-    return made
-
-
 def _paired(rows: Sequence[Held]) -> Table:
     """Of every two rows of a table that were predicted by one fit, the ratio: what one job is unknown by, less what both share.
 
@@ -158,17 +145,6 @@ def _paired(rows: Sequence[Held]) -> Table:
         counts = f"{missed.sum()}", f"{(missed & (found.outside > 0)).sum()}"
         made.add_row(source, f"{missed.size}", f"{shares[-1]:.0%}", width, *counts)
     made.add_row("average of sources", "", f"{np.mean(shares):.0%}" if shares else "", "", "", "")
-    return made
-
-
-def _page(rows: Sequence[Held]) -> Table:
-    """Rows of TensorFlow's page, good or bad."""
-    made = pages.table(PAGE, "row", "fitted on", "measured, s", "predicted, s", "error", "90 %", "")
-    for row in rows:
-        if row.source == "tensorflow_page" and row.doublings == 1:
-            error = f"{row.predicted_s / row.measured_s - 1:+.1%}"
-            seconds = f"{row.measured_s:.4g}", f"{row.predicted_s:.4g}", error, f"{row.low_s:.3g} to {row.high_s:.3g}"
-            made.add_row(row.row, row.split, *seconds, "" if row.covered else "outside")
     return made
 
 

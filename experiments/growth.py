@@ -18,12 +18,14 @@ from typing import NamedTuple
 import numpy as np
 
 from calibration.scaling import changes, profiled
+from calibration.scaling.table import evenly
 from experiments.extrapolation import scores, sizes
 from experiments.figures import CHOICE
 from experiments.kit import pages
-from sim.answers import growth, paired
+from sim.answers import growth
 from sim.base.interval import LEVEL
 from sim.base.progress import Progress, advance
+from sim.platform.cluster import Growth
 from sim.sweeps import pools
 
 MOST_ROWS = 3  # of a split
@@ -32,6 +34,7 @@ TIMES = (1.5, 1.2, 1 / 1.2, 1 / 1.5)  # as large a constant is tried
 TELLS = 2.0  # standard errors of a mean over sources, by which other constants must be better
 DIGITS = 2
 TAKES_S = 300
+CERTAIN = Growth(per_doubling=0, simulated=1e-9, unchanged=1e-9, simulated_weight=1)  # nothing is open of larger sizes
 
 
 class Row(NamedTuple):
@@ -79,42 +82,27 @@ def _small(split: sizes.Split) -> bool:
 
 
 def of_split(series: sizes.Series, split: sizes.Split) -> list[Row]:
-    """Some of the rows that were left out, simulated by a profile that says nothing of growth."""
+    """Some of the rows that were left out, simulated by a profile that takes larger sizes as known."""
     seen, out = split.seen, split.out.where(split.out.gpus <= MOST_GPUS)
     made = sizes.fitted(series, seen)
-    known, plain = made.provenance, made.known(growth=None)
+    known, plain = made.provenance, made.known(growth=CERTAIN)
     if known is None or known.growth is None:
         return []
-    algorithm = next((one.partition("=")[2] for one in known.settings if one.startswith("algorithm")), "ring")
     model = sizes.workload(series.model, series.million_parameters)
-    told = changes.origins(seen, profiled.refitting(model, known.protocol or "ddp", algorithm, seen))
+    told = changes.origins(seen, profiled.refitting(model, known.protocol or "ddp", seen))
+    doublings = split.doublings[split.out.gpus <= MOST_GPUS]
     found = []
-    for place in np.unique(np.linspace(0, out.size - 1, MOST_ROWS).astype(int)):
-        hosts, gpus, each, batch, minibatches = (int(column[place]) for column in (*out[:4], out.minibatches))
-        few_hosts = min(hosts, known.hosts or 1)
-        few = few_hosts, min(each, max(1, (known.workers or 1) // few_hosts))
-        asked, largest = (
-            sizes.answered(plain, *where, batch // minibatches, minibatches) for where in ((hosts, each), few)
+    for place in evenly(out.size, MOST_ROWS):
+        hosts, each = int(out.hosts[place]), int(out.most[place])
+        few = min(hosts, known.hosts or 1)
+        (step_s, low_s, high_s), (there_s, *_) = (
+            sizes.seconds(sizes.answered(plain, *where, round(out.minibatch[place]), int(out.minibatches[place])))
+            for where in ((hosts, each), (few, min(each, max(1, (known.workers or 1) // few))))
         )
-        step_s = asked.scenario.batch * gpus / asked.samples_per_s
-        there_s = largest.scenario.batch * few[0] * few[1] / largest.samples_per_s
-        low, high = asked.interval or (asked.samples_per_s,) * 2
-        law = [one for one in paired.of(asked.scenario, asked.outcome) if one.source == BY_LAW]
-        slower, faster = (
-            max(0.0, whole**2 - sum(getattr(one, side) ** 2 for one in law)) ** 0.5
-            for side, whole in (
-                ("slower", log(asked.samples_per_s / low)),
-                ("faster", log(high / asked.samples_per_s)),
-            )
-        )
-        beyond = float(sizes.doublings(*((hosts, known.hosts or 1) if hosts > 1 else (gpus, known.workers or 1))))
-        off = log(float(out.step_s[place]) / step_s)
-        grown = known.growth.largest_off
-        found.append(Row(series.source, told, beyond, off, grown, log(there_s / step_s), slower, faster))
+        off, unchanged, slower = (log(times / step_s) for times in (float(out.step_s[place]), there_s, high_s))
+        rest = unchanged, slower, log(step_s / low_s)
+        found.append(Row(series.source, told, float(doublings[place]), off, known.growth.largest_off, *rest))
     return found
-
-
-BY_LAW = "errors on published steps"  # the source of what sim.answers.extrapolation takes where nothing grows
 
 
 def score(rows: Sequence[Row], law: growth.Law) -> np.ndarray:

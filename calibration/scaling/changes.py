@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from calibration.scaling.steps import Scaling
-from calibration.scaling.table import Table
+from calibration.scaling.table import Table, evenly
 from sim.answers import growth
 from sim.platform.cluster import Growth
 
@@ -37,17 +37,14 @@ def unchanged_s(seen: Table, asked: Table) -> float:
     return float(np.exp(np.log(same.step_s[near == near.min()]).mean()))
 
 
-def missed_by(rows: Table, rule: Callable[[Table, Table], float] = unchanged_s) -> float | None:
-    """Root mean square of the logarithm by which a rule misses the rows that have smaller ones; None where no row has.
-
-    By `unchanged_s` it says how much steps change from one size to the next.
-    """
+def missed_by(rows: Table) -> float | None:
+    """Root mean square of the logarithm by which `unchanged_s` misses the rows that have smaller ones; None where no row has."""
     off = []
-    for place in np.unique(np.linspace(0, rows.size - 1, MOST_ROWS).astype(int)):
+    for place in evenly(rows.size, MOST_ROWS):
         asked = rows.where(np.arange(rows.size) == place)
         less = _smaller(rows, asked)
         if less.any():
-            off.append(log(rule(rows.where(less), asked) / asked.step_s[0]))
+            off.append(log(unchanged_s(rows.where(less), asked) / asked.step_s[0]))
     return float(np.sqrt(np.mean(np.square(off)))) if off else None
 
 
@@ -88,7 +85,7 @@ def origins(rows: Table, fitted: Callable[[Table], Scaling]) -> list[Origin]:
     of_rows = sizes_of(rows)
     sizes, unit = np.unique(of_rows), "first_host" if np.ptp(rows.hosts) else "first_gpu"
     found: list[Origin] = []
-    for place in np.unique(np.linspace(0, len(sizes) - 2, MOST_ORIGINS).astype(int)) if len(sizes) > 1 else ():
+    for place in evenly(len(sizes) - 1, MOST_ORIGINS):
         seen, asked = rows.where(of_rows <= sizes[place]), rows.where(of_rows == sizes[place + 1])
         doublings, alike = log2(sizes[place + 1] / sizes[place]), np.isin(asked.batch, seen.batch)
         simulated = unchanged = same = np.zeros(0)
@@ -114,7 +111,8 @@ def by_law(known: Sequence[Origin], law: growth.Law = growth.LAW) -> Growth | No
     (of_fit, fit_told), (of_same, same_told) = (_told(known, grown, of, law) for of in ("simulated", "unchanged"))
     weight = 1 / (1 + exp(min(law.by_tries * (same_told - fit_told), MOST_ODDS)))
     spreads = {"per_doubling": float(grown[-1]) ** 0.5, "simulated": of_fit, "unchanged": of_same}
-    return Growth(simulated_weight=weight, **{name: min(of, MOST_SPREAD) for name, of in spreads.items()})
+    limited = {name: min(of, MOST_SPREAD) for name, of in spreads.items()}
+    return Growth(simulated_weight=weight, drifts=len(known) > 1 or known[0].first == "first_gpu", **limited)
 
 
 def largest_off(rows: Table, found: Scaling) -> float:

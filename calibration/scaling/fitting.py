@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from calibration.scaling import noticed
-from calibration.scaling.steps import CONSTANTS, Overlaps, Scaling, slowest_of
+from calibration.scaling.steps import CONSTANTS, Scaling, slowest_of
 from calibration.scaling.table import Table
 from sim.base.interval import of_normal
 from sim.platform.cluster import INNER_S
@@ -98,25 +98,13 @@ def named(link: Link) -> Before:
 ANY = WITHIN._replace(start=0.5e-9, spread=0.0)  # of a link of which nothing is known
 
 
-def fit(
-    rows: Table,
-    gradient_bytes: float,
-    overlap: Overlaps | None = None,
-    algorithm: str = "ring",
-    within: Before = WITHIN,
-    between: Before = BETWEEN,
-) -> Scaling:
+def fit(rows: Table, like: Scaling, within: Before = WITHIN, between: Before = BETWEEN) -> Scaling:
     """The constants with which steps are nearest to measured ones, in ratio, and to what is known before.
 
     Args:
-        overlap: gradients that are summed beside back-propagation; None where all are summed together after it.
+        like: steps before any fit.
         within, between: what is known of a byte within a host, and between hosts.
     """
-    return fit_like(rows, Scaling(gradient_bytes, 0.0, 0.0, 0.0, overlap=overlap, algorithm=algorithm), within, between)
-
-
-def fit_like(rows: Table, like: Scaling, within: Before = WITHIN, between: Before = BETWEEN) -> Scaling:
-    """The same, of steps that go like `like`."""
     alike = fitted(rows, like, within, between)
     uneven = 0.0 if like.before(rows, between) else _uneven(rows, alike)
     return fitted(rows, replace(alike, uneven=uneven), within, between) if uneven else alike

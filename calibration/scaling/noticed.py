@@ -29,9 +29,11 @@ class Ceiling(NamedTuple):
 def ceiling(rows: Table) -> Ceiling | None:
     """That of real data in one host, of the largest batch that shows one; None if rates grow with GPUs, by twice as many at least.
 
-    Servers make a ceiling too: with them it is none of input unless the table says which data are real.
+    Where the table does not say which data are real, servers make a ceiling too, and one GPU's rate is no ceiling of two: these are the
+    first that sum. From two on a ring's bytes grow by half at most, so that its rates grow.
     """
-    of = rows.where((rows.hosts == 1) & (rows.real != 0) & (rows.servers is None or rows.real is not None))
+    said = rows.real is not None
+    of = rows.where((rows.hosts == 1) & (rows.real != 0) & (said or ((rows.servers is None) & (rows.gpus > 1))))
     for batch in np.unique(of.batch)[::-1]:
         mine = of.where(of.batch == batch)
         mine = mine.where(np.argsort(mine.gpus))

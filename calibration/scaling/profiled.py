@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from math import exp, log
 from pathlib import Path
@@ -10,24 +9,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calibration import algorithms
-from calibration.scaling import algorithms as summing
-from calibration.scaling import noticed, replay, table
+from calibration.scaling import noticed, table
 from calibration.scaling.changes import MOST_ROWS, MOST_SPREAD, growth_of, largest_off, sizes_of
-from calibration.scaling.fitting import BETWEEN, Before, fit_like, named
+from calibration.scaling.fitting import BETWEEN, Before, fit, named
 from calibration.scaling.overlap import Overlap
 from calibration.scaling.simulated import Simulated, link_of
 from calibration.scaling.steps import Scaling
 from sim.base.errors import WrongSetting
 from sim.base.ranges import MOST_RANKS
-from sim.language.library import UNKNOWN
 from sim.model.costs import Costs, Line
 from sim.model.sizes import ITEM_BYTES
 from sim.platform.cluster import (
     ASSUMED,
     INNER_S,
     TREE_S,
-    Candidate,
     Cluster,
     Growth,
     Host,
@@ -46,9 +41,8 @@ PROTOCOLS = ("ddp", "allreduce")  # the first hides messages behind back-propaga
 SERVED = ("ps-sync", "ps-async", "ps-layers")  # with servers; where nobody says which, one of the first two
 FEWEST = 2  # rows
 LEAST_OFF = 1e-3  # by which a protocol misses rows; less counts as much
-ODDS = {"allreduce": log(0.1)}  # before any row: frameworks hide messages behind back-propagation
+ODDS = {"allreduce": log(0.1)}  # assumed, before any row: frameworks hide messages behind back-propagation
 SIZES = (1, 2, 3, *(2**power for power in range(2, 21)))  # hosts for which a profile says how well messages are known
-MOST_LAID_OUT = 64  # ranks whose exchanges are laid out for that, where they do not go round a ring
 DIGITS = 4
 SLOWER = 0.02  # of a logarithm: by so much rows may be further off with the name of a link than without
 MOST_OFF = 1.4  # a factor by which a fit may miss its own rows (root mean square)
@@ -87,45 +81,28 @@ def profile(
     tried = (protocol,) if protocol else SERVED[:2] if rows.servers is not None else able_to
     between = named(link) if link else BETWEEN
     likes = {one: like(one, model, noticed.alone(rows)) for one in tried}
-    found = {one: fit_like(rows, of, between=between) for one, of in likes.items()}
+    found = {one: fit(rows, of, between=between) for one, of in likes.items()}
     best = max(found, key=lambda one: ODDS.get(one, 0.0) - rows.size * log(max(found[one].misses(rows), LEAST_OFF)))
     if link:
-        _check_link(link, found[best], fit_like(rows, likes[best]), rows)
+        _check_link(link, found[best], fit(rows, likes[best]), rows)
     wrong = next(noticed.contradictions(rows, found[best]), "")
     _check_fit(found[best].misses(rows), rows, path, wrong)
-    able = summing.candidates(rows, likes[best], between) if best in PROTOCOLS else {}
-    weights = summing.weights(rows, able) if able else {}
-    if weights:  # the first of those that weigh the same: the ring
-        found[best] = able[max(weights, key=lambda one: weights[one])]
-    algorithm = found[best].algorithm
-    grown = growth_of(rows, refitting(model, best, algorithm, rows, between))
+    grown = growth_of(rows, refitting(model, best, rows, between))
     made = _made(found[best], rows, model, name, link)
-    settings, some = settings_of(algorithm, best), replay.some_of(rows)
-    off = np.log(found[best].step_s(some) / some.step_s) if some.size else np.empty(0)  # as simulated, within 1 %
-    alike = len(able) > 1 and summing.arrangements(rows) == 1
-    settings = settings_of(UNKNOWN, best) if alike else settings
-    notes = [*_of_fits(off, found, best, rows), *_of_sizes(grown, rows), *noticed.notes(rows, found[best])]
+    settings = settings_of(best)
+    notes = [*_of_fits(found, best, rows), *_of_sizes(grown, rows), *noticed.notes(rows, found[best])]
     said = [f"--protocol {best}", *(f"--set {one}" for one in settings)]
     if best in SERVED:
         known = made.provenance or Provenance()
         said += [f"--servers {known.servers} --servers-on {known.servers_on}"]
         notes += ["no column servers: one is taken, on a host of its own"] * (rows.servers is None)
     notes.append(f"simulate it with {' '.join(said)}")
-    notes += [
-        *_of_links(found[best], rows, link),
-        *([algorithms.note(weights, summing.told(rows, able))] if weights else []),
-    ]
-    each = float(rows.most.max())
-    weighed = {
-        one: Candidate(weight=weights[one], network=_network(of, each), local=_local(of, each))
-        for one, of in able.items()
-    }
+    notes += _of_links(found[best], rows, link)
     if grown:
         grown = grown.model_copy(update={"largest_off": round(largest_off(rows, found[best]), DIGITS)})
     return made.known(
         growth=grown,
         notes=tuple(notes),
-        algorithms=weighed,
         traces=(Path(path).name,),
         protocol=best,
         settings=tuple(settings),
@@ -133,11 +110,11 @@ def profile(
 
 
 def refitting(
-    model: Workload, protocol: str, algorithm: str, rows: table.Table, between: Before = BETWEEN
+    model: Workload, protocol: str, rows: table.Table, between: Before = BETWEEN
 ) -> Callable[[table.Table], Scaling]:
     """Fits some of the rows, as a profile was fitted to all of them."""
-    alike = replace(like(protocol, model, noticed.alone(rows)), algorithm=algorithm)
-    return lambda some: fit_like(some, alike, between=between)
+    alike = like(protocol, model, noticed.alone(rows))
+    return lambda some: fit(some, alike, between=between)
 
 
 def like(protocol: str, model: Workload, alone: tuple[tuple[int, float], ...] = ()) -> Scaling:
@@ -148,10 +125,9 @@ def like(protocol: str, model: Workload, alone: tuple[tuple[int, float], ...] = 
     """
     held_bytes = float((model.gradient_bytes or ITEM_BYTES) * model.parameters)
     if protocol in SERVED:
-        of = held_bytes, 0.0, 0.0, 0.0
-        return Simulated(*of, algorithm=protocol, alone=alone, model=model, protocol=protocol)
+        return Simulated(held_bytes, alone=alone, model=model, protocol=protocol)
     overlap = Overlap.of(model) if protocol == "ddp" else None
-    return Scaling(held_bytes, 0.0, 0.0, 0.0, overlap=overlap, alone=alone)
+    return Scaling(held_bytes, overlap=overlap, alone=alone)
 
 
 def _check(rows: table.Table, path: str) -> None:
@@ -194,7 +170,7 @@ def _check_fit(misses: float, rows: table.Table, path: str, wrong: str = "") -> 
         WrongSetting: it is more than a factor MOST_OFF, and steps of a smaller job are longer by as much.
     """
     times = exp(misses)
-    some = rows.where(np.unique(np.linspace(0, rows.size - 1, MOST_ROWS).astype(int)))
+    some = rows.where(table.evenly(rows.size, MOST_ROWS))
     larger = np.logical_and.reduce([column[:, None] <= column for column in (some.hosts, some.gpus, some.batch)])
     if times > MOST_OFF and (larger & (some.step_s[:, None] > MOST_OFF * some.step_s)).any():
         given = f"steps that the nearest law misses by a factor {times:.2g}{wrong and '; ' + wrong}"
@@ -202,14 +178,14 @@ def _check_fit(misses: float, rows: table.Table, path: str, wrong: str = "") -> 
         raise WrongSetting(f"{path}: step_s", given, allowed)
 
 
-def _of_fits(off: np.ndarray, found: dict[str, Scaling], best: str, rows: table.Table) -> Iterator[str]:
+def _of_fits(found: dict[str, Scaling], best: str, rows: table.Table) -> Iterator[str]:
     from sim.answers.summary import seconds
 
     ends = [(float(rows.step_s[at]), int(rows.gpus[at])) for at in (np.argmin(rows.gpus), np.argmax(rows.gpus))]
     yield "read: " + " to ".join(f"{seconds(step_s)} on {gpus} GPU{'s' * (gpus > 1)}" for step_s, gpus in ends)
-    if off.size:
-        said = f"{np.sqrt(np.mean(off**2)):.1%} (root mean square), at most {np.abs(off).max():.1%}"
-        yield f"simulated with the profile, {off.size} of the rows are off by {said}"
+    most = np.abs(np.log(found[best].step_s(rows) / rows.step_s)).max()  # as simulated, within 1 %
+    said = f"{found[best].misses(rows):.1%} (root mean square), at most {most:.1%}"
+    yield f"simulated with the profile, {rows.size} of the rows are off by {said}"
     yield from _of_minibatches(rows)
     constants = len(found[best].fitted)
     if rows.size <= constants:
@@ -242,11 +218,9 @@ def _of_minibatches(rows: table.Table) -> Iterator[str]:
         yield "simulate N of them with --set accumulate=N, and --batch of all their samples together"
 
 
-def settings_of(algorithm: str, protocol: str) -> list[str]:
+def settings_of(protocol: str) -> list[str]:
     """The settings that a fitted protocol is simulated with."""
-    if protocol in SERVED:
-        return []
-    return [f"algorithm={algorithm}"]
+    return [] if protocol in SERVED else ["algorithm=ring"]
 
 
 def _of_links(found: Scaling, rows: table.Table, link: Link | None) -> Iterator[str]:
@@ -313,11 +287,9 @@ def _made(found: Scaling, rows: table.Table, model: Workload, name: str, link: L
 
 def _network(found: Scaling, each: float) -> Link:
     names = "both_ways", "contention", "uneven"
-    shape = {"gap_s": found.round_s} | {name: getattr(found, name) for name in names}
-    if found.algorithm == "ring":
-        shape |= {"tree_s": TREE_S, "tree_inner_s": INNER_S}
-    most = MOST_RANKS if found.algorithm == "ring" else MOST_LAID_OUT
-    sizes = [hosts for hosts in SIZES if hosts <= 4 or hosts * each <= most]
+    shape = {"gap_s": found.round_s, "tree_s": TREE_S, "tree_inner_s": INNER_S}
+    shape |= {name: getattr(found, name) for name in names}
+    sizes = [hosts for hosts in SIZES if hosts <= 4 or hosts * each <= MOST_RANKS]
     spreads = tuple(zip(sizes, _spreads(found, sizes, each), strict=True))
     return link_of(found.between_s).model_copy(update=shape | {"spread_by_hosts": spreads})
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from calibration.scaling.table import evenly
 from sim import protocols
 from sim.job.scenario import Scenario
 from sim.model.costs import Line
@@ -25,17 +26,6 @@ MOST_ROWS, MOST_RANKS = 24, 256  # that are simulated, which takes a few seconds
 SEVERAL = 4  # steps with servers, which workers come to at other times, and as many before them
 
 
-def off(profile: Cluster, model: Workload, protocol: str, settings: Sequence[str], rows: Table) -> np.ndarray:
-    """Logarithms of simulated over measured seconds, of up to MOST_ROWS rows at even distances, without the profile's error.
-
-    A simulated step has one minibatch: others, and waits for real data, come before it.
-    """
-    costs = profile.costs[model.name].model_copy(update={"error": 0.0})
-    exact = profile.model_copy(update={"costs": {model.name: costs}})
-    some = some_of(rows)
-    return np.log(np.array(steps_s(exact, model, protocol, settings, some)) / some.step_s)
-
-
 def steps_s(profile: Cluster, model: Workload, protocol: str, settings: Sequence[str], rows: Table) -> list[float]:
     """Simulated seconds of the steps of rows."""
     of_rows = jobs(profile, model, protocol, settings, rows)
@@ -46,11 +36,11 @@ def some_of(rows: Table) -> Table:
     """Up to MOST_ROWS rows at even distances, of equal minibatches on few ranks."""
     small = rows.where((rows.gpus <= MOST_RANKS) & (rows.minibatch % 1 == 0))
     order = np.lexsort((small.batch, small.gpus, small.hosts))
-    return small.where(order[np.unique(np.linspace(0, small.size - 1, MOST_ROWS).astype(int))]) if small.size else small
+    return small.where(order[evenly(small.size, MOST_ROWS)])
 
 
 def jobs(profile: Cluster, model: Workload, protocol: str, settings: Sequence[str], rows: Table) -> list[Scenario]:
-    """The jobs of rows, on hosts like the profile's."""
+    """The jobs of rows, on hosts like the profile's. Each simulates one minibatch: others, and waits for real data, come before it."""
     text, found, like = protocols.make(protocol, list(settings)), [], profile.hosts[-1]
     reading, synthetic = (profile.fitted(model.name) or model).reading, model.model_copy(update={"reading": None})
     for at in range(rows.size):

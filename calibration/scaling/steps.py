@@ -12,8 +12,6 @@ constant explains is left to the interval (calibration.scaling.changes).
 
 NCCL takes trees where a ring's rounds take longer (from 2.4 on): the same bytes, and 2 log2(hosts) rounds between hosts.
 
-Other algorithms differ in their rounds, and in the bytes that pass the busiest port (calibration.algorithms).
-
 A ring over two hosts has both of its directions between one pair of hosts; over three or more hosts, a pair has one. If the flow
 between a pair is limited (as on EC2: 5 Gbit/s), and not the port, a byte takes up to twice as long on two hosts.
 
@@ -27,12 +25,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from math import inf
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calibration.scaling.overlap import AFTER, Sums
+from calibration.scaling.overlap import AFTER, Overlap, Sums
 from calibration.scaling.table import Table
 from sim.platform.cluster import INNER_S, TREE_S, slowest, trees_s
 
@@ -55,15 +52,6 @@ CONSTANTS = {  # by name, a size of which it is a small change, where the consta
     "read_s": 1e-5,
     "uneven": 1e-2,
 }
-OF_MESSAGES = ("between_s", "both_ways", "contention", "round_s")  # between hosts
-
-
-class Overlaps(Protocol):
-    """How gradients are summed beside back-propagation; sum_s is of shape (3, rows)."""
-
-    def calls(self, sum_s: np.ndarray) -> Sums:
-        """The sums of a step: see calibration.scaling.overlap."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -86,15 +74,14 @@ class Scaling:
         alone: batches of a minibatch that are no line with the others, and seconds of each on a GPU alone.
         overlap: gradients that are summed beside back-propagation; None where all are summed together after it.
         residual: standard deviation of the logarithm of a step, of rows that were fitted.
-        algorithm: by which gradients are summed: ring, or another candidate.
         fitted: names of the constants that rows told.
         covariance: of CONSTANTS, shape (constants, constants); those that rows do not tell are as uncertain as before.
     """
 
     gradient_bytes: float
-    base_s: float
-    sample_s: float
-    between_s: float
+    base_s: float = 0.0
+    sample_s: float = 0.0
+    between_s: float = 0.0
     several: float = 0.0
     apart: float = 0.0
     doubling: float = 0.0
@@ -105,9 +92,8 @@ class Scaling:
     round_s: float = 0.0
     read_s: float = 0.0
     alone: tuple[tuple[int, float], ...] = ()
-    overlap: Overlaps | None = None
+    overlap: Overlap | None = None
     residual: float = 0.0
-    algorithm: str = "ring"
     fitted: tuple[str, ...] = ()
     covariance: np.ndarray = field(default_factory=lambda: np.zeros((len(CONSTANTS),) * 2), compare=False)
 
@@ -138,12 +124,11 @@ class Scaling:
 
     def _sum_s(self, rows: Table) -> np.ndarray:
         """Seconds of calibration.scaling.overlap.PARTS, shape (3, rows)."""
-        rounds, between, within = self._travel(rows)
-        bytes_s = self.gradient_bytes * (between * self.byte_s(rows) + within * self.within_s)
-        call_s, inner_s = rounds * self.round_s, np.zeros(rows.size)
-        if self.algorithm == "ring":  # which waits for the slowest of its links
-            call_s = np.minimum(call_s, _tree_s(rows))
-            inner_s = self.gradient_bytes * between * self.within_s * (rows.most > 1)
+        apart, share_bytes = rows.hosts > 1, self.gradient_bytes * 2 * (rows.gpus - 1) / rows.gpus
+        bytes_s = share_bytes * np.where(apart, self.byte_s(rows), self.within_s)
+        tree_s = trees_s(np.log2(rows.hosts), rows.gpus / rows.hosts, TREE_S, INNER_S)
+        call_s = np.where(apart, np.minimum(2 * (rows.gpus - 1) * self.round_s, tree_s), 0.0)
+        inner_s = share_bytes * self.within_s * (apart & (rows.most > 1))  # a ring waits for the slowest of its links
         return np.stack([bytes_s, call_s, inner_s])
 
     def byte_s(self, rows: Table) -> np.ndarray:
@@ -151,14 +136,6 @@ class Scaling:
         shared = 1 + self.contention * (rows.gpus / rows.hosts - 1)
         among = np.where(rows.hosts == 2, self.both_ways, np.exp(self.uneven * slowest_of(rows)[0]))
         return self.between_s * shared * among
-
-    def _travel(self, rows: Table) -> np.ndarray:
-        """Rounds between hosts, and shares of the gradients that pass between hosts and within one; shape (3, rows)."""
-        if self.algorithm == "ring":
-            rounds, share, apart = 2 * (rows.gpus - 1), 2 * (rows.gpus - 1) / rows.gpus, rows.hosts > 1
-            return np.stack([np.where(apart, rounds, 0.0), np.where(apart, share, 0.0), np.where(apart, 0.0, share)])
-        tree = 2 * np.ceil(np.log2(rows.gpus / rows.hosts))  # within a host, there and back
-        return np.stack([2 * (rows.hosts - 1), 2 * (rows.hosts - 1) / rows.hosts, tree])
 
     def step_s(self, rows: Table, calls: Sums | None = None) -> np.ndarray:
         """Seconds of a step, shape (rows,).
@@ -198,15 +175,6 @@ class Scaling:
 def _log(seconds: np.ndarray) -> np.ndarray:
     """The logarithm; that of next to nothing where no message is sent."""
     return np.log(np.maximum(seconds, LEAST_S))
-
-
-def _tree_s(rows: Table) -> np.ndarray:
-    """Seconds of the rounds by which NCCL sums where a ring's take longer, shape (rows,); infinite on one host."""
-    longer_s = [
-        inf if hosts < 2 else trees_s(hosts, gpus / hosts, TREE_S, INNER_S)
-        for hosts, gpus in zip(rows.hosts, rows.gpus, strict=True)
-    ]
-    return np.array(longer_s)
 
 
 def slowest_of(rows: Table) -> np.ndarray:

@@ -76,6 +76,11 @@ class Table(NamedTuple):
         return len(self.step_s)
 
 
+def evenly(size: int, most: int) -> np.ndarray:
+    """Up to so many places of a table of that size, at even distances."""
+    return np.unique(np.linspace(0, size - 1, min(size, most)).astype(int))
+
+
 def read(path: str | Path, accumulated: int | None = None) -> Table:
     """The table in a CSV or parquet file.
 

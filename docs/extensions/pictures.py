@@ -109,6 +109,29 @@ def beyond() -> Figure:
     return drawing
 
 
+def growth() -> Figure:
+    """Ends of intervals by doublings: of the law without a table, and of tables of several sizes that grew."""
+    from sim.answers import growth as tables
+    from sim.answers.ignorance import LAW
+    from sim.base.interval import of_normal
+    from sim.platform.cluster import Growth
+
+    drawing, doublings = _figure(3.2), np.linspace(0.01, 4, 40)
+    axes, lines = drawing.subplots(), {}
+    slow = np.array([of_normal(LAW.deviation(far)) for far in doublings])
+    lines["traces"] = np.array([slow, -LAW.faster * slow]).T
+    for grew in (0.0, 0.1, 0.3):
+        scale = tables.LAW.scale(grew**2)
+        known = Growth(per_doubling=grew, simulated=scale, unchanged=scale, simulated_weight=0.5)
+        told = [tables.after(known, far, 0.0) for far in doublings]
+        lines[f"a table that grew by {grew:.0%} a doubling"] = np.array([(one.slower, -one.faster) for one in told])
+    for number, (said, ends) in enumerate(lines.items()):
+        axes.plot(doublings, np.exp(ends), color=f"C{number}", label=(said, "_"))
+    axes.set(xlabel="doublings of hosts beyond those that were fitted", ylabel="times the predicted step", yscale="log")
+    axes.legend(frameon=False)
+    return drawing
+
+
 def _figure(height_inch: float) -> Figure:
     return Figure(figsize=(8, height_inch), layout="constrained")
 
@@ -146,7 +169,7 @@ def _gantt(name: str, settings: list[str] | None = None, steps: int = 3) -> Figu
 
 
 PICTURES: dict[str, Callable[[], Figure]] = {
-    one.__name__: one for one in (measured, coverage, beyond, ports, ring, stragglers)
+    one.__name__: one for one in (measured, coverage, beyond, ports, ring, stragglers, growth)
 }
 
 

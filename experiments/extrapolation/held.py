@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import log, log2
+from math import log
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -63,11 +63,6 @@ class Refused(NamedTuple):
     split: str
     rows: int
     why: str
-
-
-def doublings(asked: float, fitted: float) -> float:
-    """The number of doublings from `fitted` to `asked`; 0 if `fitted` is more."""
-    return max(0.0, log2(asked / fitted))
 
 
 def mean_error(rows: Sequence[Held], name: str = "predicted_s") -> float:

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 OUTSIDE = 2 / (1 - LEVEL)  # times as much as the width counts a distance outside of an interval
 MATTERS = 0.1  # an error of "nothing changes", from which on a change matters
-APART = 0.05  # steps that differ by less are no choice
 DRAWS = 10_000  # of sources, with replacement
 
 
@@ -131,18 +130,6 @@ def _pairs(rows: Sequence[Held]) -> Iterator[tuple[Held, Held]]:
         for other in splits.setdefault((row.source, row.split), []):
             yield other, row
         splits[row.source, row.split].append(row)
-
-
-def choices(rows: Sequence[Held]) -> list[tuple[bool, bool]]:
-    """Of pairs of the same GPUs and batch on other numbers of hosts, APART or more: whether the faster is named, and has more hosts."""
-    found = []
-    for one, other in _pairs(rows):
-        alike = (one.gpus, one.batch) == (other.gpus, other.batch) and one.hosts != other.hosts
-        measured = log(one.measured_s / other.measured_s)
-        if alike and abs(measured) >= np.log1p(APART):
-            right = measured * log(one.predicted_s / other.predicted_s) > 0
-            found.append((right, (measured < 0) == (one.hosts > other.hosts)))
-    return found
 
 
 def table(title: str, rows: Sequence[Held], key: Callable[[Held], str]) -> Table:

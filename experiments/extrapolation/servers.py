@@ -15,15 +15,17 @@ synthetic data, 64 images a GPU and step, servers on the workers' hosts, the bes
 
 from __future__ import annotations
 
-from functools import cache
 from math import ceil
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from sim import protocols
 from sim.base.progress import advance
+from sim.job.scenario import Scenario
+from sim.laws import LogNormal
+from sim.model.costs import Costs, Line
+from sim.model.workload import NAMED
+from sim.platform.cluster import Cluster, Host, Link
 from sim.simulation import simulate
-
-if TYPE_CHECKING:
-    from sim.job.scenario import Scenario
 
 GBIT = 1e9 / 8  # bytes
 MODEL, BATCH, STEPS = "inception_v3", 64, 2
@@ -95,39 +97,24 @@ ROWS = (
 )
 
 
-class Constants(NamedTuple):
-    """Fitted constants, equal for all platforms.
-
-    Args:
-        cost_of_distribution: share by which a GPU computes longer when its variables are not its own.
-        port_bytes_per_s: the most that TensorFlow's gRPC gets through a host's port, however fast the network.
-    """
-
-    cost_of_distribution: float
-    port_bytes_per_s: float
+# Equal for all platforms, fitted on the rows of up to 8 GPUs: the share by which a GPU computes longer when its variables are not its own,
+# and the most that TensorFlow's gRPC gets through a host's port, however fast the network.
+COST_OF_DISTRIBUTION, PORT_BYTES_PER_S = 0.045, 2.04e9
 
 
-FITTED = Constants(0.045, 2.04e9)  # on the rows of up to 8 GPUs
-
-
-def job(row: Row, platform: Platform, constants: Constants) -> Scenario:
-    """The measured job."""
-    from sim import protocols
-    from sim.job.scenario import Scenario
-    from sim.laws import LogNormal
-    from sim.model.costs import Costs, Line
-    from sim.model.workload import NAMED
-    from sim.platform.cluster import Cluster, Host, Link
-
-    compute_s = BATCH / platform.single * (1 + constants.cost_of_distribution)
-    costs = Costs(compute=Line(base_s=compute_s), noise=LogNormal(cv=NOISE_CV))
+def predicted_s(row: Row, platform: Platform | None = None) -> float:
+    """Seconds of a step, on the row's platform if no other one is given."""
+    platform = platform or PLATFORMS[row.platform]
+    costs = Costs(
+        compute=Line(base_s=BATCH / platform.single * (1 + COST_OF_DISTRIBUTION)), noise=LogNormal(cv=NOISE_CV)
+    )
     network = Link(
-        bandwidth_bytes_per_s=constants.port_bytes_per_s,
+        bandwidth_bytes_per_s=min(PORT_BYTES_PER_S, platform.line_bytes_per_s),
         sustained_bytes_per_s=platform.sustained_bytes_per_s,
         store_and_forward=True,
     )
     host = Host(count=ceil(row.gpus / platform.gpus), cores=platform.cores, gpus=platform.gpus)
-    return Scenario(
+    job = Scenario(
         protocols.make("ps-layers", [f"barrier={not row.replicated}", "local_aggregation=true"]),
         NAMED[MODEL].without_untrained() if row.replicated else NAMED[MODEL],
         workers=row.gpus,
@@ -139,17 +126,6 @@ def job(row: Row, platform: Platform, constants: Constants) -> Scenario:
         batch=BATCH,
         cluster=Cluster(name=platform.name, hosts=(host,), network=network, costs={MODEL: costs}),
     )
-
-
-def predicted_s(row: Row, constants: Constants, platform: Platform | None = None) -> float:
-    """Seconds of a step, on the row's platform if no other one is given."""
-    platform = platform or PLATFORMS[row.platform]
-    carried = min(constants.port_bytes_per_s, platform.line_bytes_per_s)  # gRPC's limit is none where the line has less
-    return _simulated_s(row, platform, constants._replace(port_bytes_per_s=carried))
-
-
-@cache
-def _simulated_s(row: Row, platform: Platform, constants: Constants) -> float:
-    found = simulate(job(row, platform, constants), "event", 1).outcome.throughput()[0]
+    found = simulate(job, "event", 1).outcome.throughput()[0]
     advance(TAKES_S, f"{row.platform}, {row.gpus} GPUs")
     return BATCH * row.gpus / float(found)

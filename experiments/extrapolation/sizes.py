@@ -17,12 +17,13 @@ import numpy as np
 
 from calibration import fit
 from calibration.scaling.changes import missed_by, unchanged_s
-from calibration.scaling.table import Table
+from calibration.scaling.table import Table, evenly
 from experiments import figures
 from experiments.extrapolation import t4
-from experiments.extrapolation.held import Held, Refused, doublings
+from experiments.extrapolation.held import Held, Refused
 from sim import options, run, simulated_options, zoo
 from sim.answers import paired
+from sim.answers.ignorance import doublings
 from sim.base.errors import WrongSetting
 from sim.base.progress import advance
 from sim.simulation import simulate
@@ -91,8 +92,7 @@ def series_of(split: str) -> list[Series]:
 def spread(series: Iterable[Series]) -> list[Series]:
     """Those of one source with rows to predict, up to MOST_SERIES of them at even distances."""
     found = [one for one in series if any(splits(one.rows))]
-    places = np.linspace(0, len(found) - 1, min(len(found), MOST_SERIES)).astype(int)
-    return [found[place] for place in np.unique(places)]
+    return [found[place] for place in evenly(len(found), MOST_SERIES)]
 
 
 def with_networks(split: str) -> list[Series]:
@@ -152,7 +152,7 @@ def of_split(series: Series, split: Split) -> tuple[list[Held], list[Refused]]:
     said, (out, seen) = f"{series.called}: {split.said}", (split.out, split.seen)
     found: list[Held] = []
     refused: list[Refused] = []
-    places = np.unique(np.linspace(0, out.size - 1, MOST_ROWS).astype(int))
+    places = evenly(out.size, MOST_ROWS)
     try:
         made = fitted(series, seen)
     except WrongSetting as error:
@@ -166,9 +166,9 @@ def of_split(series: Series, split: Split) -> tuple[list[Held], list[Refused]]:
             refused.append(Refused(series.source, said, 1, _why(error)))
             continue
         where = int(hosts), int(gpus), int(batch), float(split.doublings[place])
-        seconds = step_s, *_seconds(answer), unchanged_s(seen, out.where(np.arange(out.size) == place))
+        told_s = step_s, *seconds(answer), unchanged_s(seen, out.where(np.arange(out.size) == place))
         unknown = tuple(paired.of(answer.scenario, answer.outcome))
-        found.append(Held(series.source, said, *where, *seconds, trivial_off, unknown))
+        found.append(Held(series.source, said, *where, *told_s, trivial_off, unknown))
     return found, refused
 
 
@@ -231,7 +231,7 @@ def answered(profile: Cluster, hosts: int, gpus_per_host: int, batch: int, minib
     return simulate(job, given.world, options.replications(given, None), within_s=simulated_options.within_s(given))
 
 
-def _seconds(found: Result) -> tuple[float, float, float]:
+def seconds(found: Result) -> tuple[float, float, float]:
     """Predicted, low and high seconds of a step."""
     samples, (low, high) = found.scenario.batch * found.scenario.workers, found.interval or (np.nan, np.nan)
     return samples / found.samples_per_s, samples / high, samples / low

@@ -34,7 +34,7 @@ def fitted(name: str, rows: Table, within: Before = WITHIN) -> Scaling:
     from experiments.extrapolation import sizes
 
     model = sizes.workload(MODELS[name] or name, MILLION_PARAMETERS)
-    return fit(rows, float(ITEM_BYTES * model.parameters), Overlap.of(model), within=within)
+    return fit(rows, Scaling(float(ITEM_BYTES * model.parameters), overlap=Overlap.of(model)), within)
 
 
 def byte_s(name: str, hosts: int) -> float:

@@ -7,15 +7,18 @@ from pathlib import Path
 
 import numpy as np
 
-from real.data import digits, npz, pictures, synthetic
+from real.data import cifar, digits, idx, npz, pictures, synthetic
 from real.data.batches import Batches
 from real.data.pictures import Raw
 from sim.base.errors import WrongSetting
 from sim.model.workload import Workload
 
-__all__ = ["Batches", "Data", "data_for", "default_of", "load"]
+__all__ = ["FORMATS", "Batches", "Data", "data_for", "default_of", "load"]
 
-ALLOWED = "digits, synthetic, or an .npz with x_train y_train x_test y_test"
+FORMATS = (npz, cifar, idx)  # each says whether it `recognises` a path, and can `read` it
+ALLOWED = (
+    "digits, synthetic, an .npz with x_train y_train x_test y_test, or a folder of MNIST idx or CIFAR-10 python files"
+)
 WORD_KINDS = (np.float32, np.int32, np.float32, np.int32)  # what graphs are fed with, whatever they read
 
 
@@ -56,13 +59,13 @@ def default_of(workload: Workload) -> str:
 
 
 def load(name_or_path: str, sample_shape: tuple[int, ...], classes: int, seed: int) -> Data:
-    """Data of a workload's shape: `digits`, `synthetic`, `words`, or a file.
+    """Data of a workload's shape: `digits`, `synthetic`, `words`, or files at a path.
 
     Pictures of another size are resized, and the name says so. The seed draws synthetic pictures, and which digits are
     held out.
 
     Raises:
-        WrongSetting: a missing, malformed or unsuitable file.
+        WrongSetting: missing, malformed or unsuitable files.
     """
     if name_or_path == "synthetic":
         raw = synthetic.pictures(sample_shape, classes, seed)
@@ -70,10 +73,9 @@ def load(name_or_path: str, sample_shape: tuple[int, ...], classes: int, seed: i
     if name_or_path == "words":
         raw = synthetic.sentences(*sample_shape, classes, seed)
         return Data("words", True, *(part.astype(kind) for part, kind in zip(raw, WORD_KINDS, strict=True)))
-    if name_or_path == "digits":
-        name, raw = "digits", digits.read(seed)
-    else:
-        raw, name = _read(name_or_path), Path(name_or_path).resolve().name
+    name, raw = (
+        ("digits", digits.read(seed)) if name_or_path == "digits" else (_stem(name_or_path), _read(name_or_path))
+    )
     try:
         pictures.check(raw, classes)
         resized = pictures.resized_to(raw.train_x, sample_shape)
@@ -82,9 +84,16 @@ def load(name_or_path: str, sample_shape: tuple[int, ...], classes: int, seed: i
         raise WrongSetting("--data", name_or_path, str(error)) from error
 
 
+def _stem(path: str) -> str:
+    return Path(path).resolve().name
+
+
 def _read(path: str) -> Raw:
+    readers = [format_ for format_ in FORMATS if format_.recognises(Path(path))]
+    if not readers:
+        raise WrongSetting("--data", path, ALLOWED)
     try:
-        return npz.read(Path(path))
+        return readers[0].read(Path(path))
     except (OSError, ValueError) as error:
         raise WrongSetting("--data", path, f"{ALLOWED} ({' '.join(str(error).split())})") from error
 

@@ -12,11 +12,16 @@ from real.data.pictures import Raw
 KEYS = ("x_train", "y_train", "x_test", "y_test")
 
 
+def recognises(path: Path) -> bool:
+    """Whether it is a file that ends in .npz."""
+    return path.is_file() and path.suffix == ".npz"
+
+
 def read(path: Path) -> Raw:
     """Pictures and labels; (samples, 1) labels are flattened. Pickled objects are refused.
 
     Raises:
-        OSError, ValueError: no such file, no archive, or one without the four arrays.
+        OSError, ValueError: no archive, or one without the four arrays.
     """
     try:
         with np.load(path, allow_pickle=False) as archive:

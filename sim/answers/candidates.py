@@ -1,7 +1,6 @@
 """Unknown algorithms of libraries: all candidates are simulated, and the interval is that of the mixture.
 
-They weigh as the library and the size of its calls say (sim.language.library.prior), times, where the profile has it, how well each
-explains the runs that were fitted (calibration.algorithms). The runs simulated are shared out by weight.
+They weigh as the library and the size of its calls say (sim.language.library.prior). The runs simulated are shared out by weight.
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from sim.answers.outcome import Outcome
     from sim.answers.result import Result
     from sim.job.scenario import Scenario
-    from sim.platform.cluster import Candidate
 
 RUNS = 15  # of all together at least: fewer have other shares than the weights
 ALONE = 3  # of one candidate that has no other beside it, unless more are asked for
@@ -45,32 +43,21 @@ def refuse(scenario: Scenario, what: str) -> None:
 
 def weights(scenario: Scenario) -> dict[str, float]:
     """The weight of each candidate by its name, which sum to 1; hierarchies of one rank a host are rings."""
-    size_bytes, known = ITEM_BYTES * scenario.summed_items, weighed(scenario)
-    found = prior(scenario.sum_library, size_bytes, scenario.apart)
-    if measured := {name: one.weight for name, one in known.items() if name in found and one.weight > 0}:
-        found = measured
+    found = prior(scenario.sum_library, ITEM_BYTES * scenario.summed_items, scenario.apart)
     whole = sum(found.values())
     kept = {name: weight / whole for name, weight in found.items() if weight / whole >= LEAST}
     return {name: weight / sum(kept.values()) for name, weight in kept.items()}
 
 
-def weighed(scenario: Scenario) -> dict[str, Candidate]:
-    """The candidates that the profile weighs; empty if it weighs none."""
-    known = scenario.cluster.provenance
-    return known.algorithms if known else {}
-
-
 def of(scenario: Scenario) -> dict[str, Scenario]:
-    """The job with each candidate, by its name, on the links that explain what was fitted, unless the job's links are others now."""
-    known, cluster = weighed(scenario), scenario.cluster
-    fitted = any(cluster.network == one.network and cluster.local == one.local for one in known.values())
-    found = {}
-    for name in weights(scenario):
-        links = {"network": known[name].network, "local": known[name].local} if fitted and name in known else {}
-        by_nccl = name == "ring" and scenario.sum_library == NCCL  # which takes trees for it too
-        protocol = replace(scenario.protocol, algorithm="auto" if by_nccl else name)
-        found[name] = replace(scenario, protocol=protocol, cluster=cluster.model_copy(update=links))
-    return found
+    """The job with each candidate, by its name."""
+    by_name = {
+        name: "auto" if name == "ring" and scenario.sum_library == NCCL else name  # NCCL takes trees for it, too
+        for name in weights(scenario)
+    }
+    return {
+        name: replace(scenario, protocol=replace(scenario.protocol, algorithm=taken)) for name, taken in by_name.items()
+    }
 
 
 def shared_out(shares: dict[str, float], runs: int) -> dict[str, int]:
@@ -140,7 +127,7 @@ def said(scenario: Scenario, speeds: dict[str, float]) -> str:
 
     shares = weights(scenario)
     named = sorted(speeds, key=lambda name: -shares[name])
-    why = "the runs that were fitted weigh" if weighed(scenario) else f"{scenario.sum_library} is taken to use"
+    why = f"{scenario.sum_library} is taken to use"
     if len(named) == 1:
         return f"nobody said which algorithm sums; {why} {named[0]}"
     listed = ", ".join(f"{name} {shares[name]:.2f} ({number(speeds[name])} samples/s)" for name in named)

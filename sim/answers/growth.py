@@ -5,7 +5,7 @@ Student t on the logarithm of a step (C. Fernandez and M. F. J. Steel, On Bayesi
 degrees of freedom, whose slow side is 1 / LAW.faster times the fast one. Its scale grows with doublings as of a random walk, by the table's
 growth per doubling and by how far the prediction of each size from the smaller ones was off. They weigh by how likely they made each
 size (L. J. Tashman, Out-of-sample tests of forecasting accuracy, 2000). The mixture's median is the answer, and its 5 % and 95 % quantiles
-are its ends.
+are its ends. After two numbers of hosts the answer is no longer than the larger prediction.
 
 `python -m experiments.run growth` tries other constants near these on the sources of experiments/figures/sources.toml that are for choices,
 and prints those that are surely better, or these.
@@ -153,7 +153,8 @@ def after(grown: Growth, doublings: float, unchanged: float | None = None, law: 
         Part(1 - weight, grown.largest_off + (unchanged or 0.0), steps * grown.unchanged, law.faster),
     ]
     low, middle, high = (quantile(parts, level) for level in ((1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2))
-    return Told(middle, high - middle, middle - low)
+    longer = middle if grown.drifts else min(middle, max(one.at for one in parts))
+    return Told(longer, high - longer, longer - low)
 
 
 def at_largest(scenario: Scenario) -> Scenario | None:

@@ -1,8 +1,7 @@
 """A model's ignorance about unmeasured jobs: its error grows with each doubling beyond the measured sizes.
 
-The law was learned on published tables: rows were held out, predicted from the others, and its parameters are those whose intervals score
-best (T. Gneiting and A. E. Raftery, Strictly Proper Scoring Rules, Prediction, and Estimation, 2007, section 6.2), each source weighing as
-one. What a table of sizes tells of larger ones is sim.answers.growth's.
+Its parameters were those of an earlier law whose intervals scored best on published tables (T. Gneiting and A. E. Raftery, Strictly Proper
+Scoring Rules, Prediction, and Estimation, 2007, section 6.2). What a table of sizes tells of larger ones is sim.answers.growth's.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ def doublings(asked: float, known: float) -> float:
     return max(0.0, log2(asked / known))
 
 
-# Of the sources for choices in experiments/figures/sources.toml, in November 2026; no command learns it anew.
+# Assumed: no command learns it anew.
 LAW = Law(step=0.055, elsewhere=0.1238, faster=0.26)
 # Deviation of the logarithm of a step for each doubling, where all that is known is a smaller job's step.
 UNCHANGED = 0.26

@@ -140,12 +140,15 @@ class Tcp(Checked):
 TREE_S, INNER_S = 50e-6, 8e-6
 
 
-def trees_s(hosts: float, each: float, between_s: float, within_s: float) -> float:
+def trees_s(levels: Any, each: Any, between_s: float, within_s: float) -> Any:
     """Seconds of the rounds of an allreduce by double binary trees over hosts, each a chain of ranks, in pieces that follow one another.
 
     NCCL, src/graph/tuning.cc (2.5 to 2.20): 2 log2(hosts) rounds between hosts, and 2 (ranks of a host - 1) within one.
+
+    Args:
+        levels: log2(hosts); a number or an array, as `each` is.
     """
-    return 2 * (log2(hosts) * between_s + (each - 1) * within_s)
+    return 2 * (levels * between_s + (each - 1) * within_s)
 
 
 class Link(Checked):
@@ -256,7 +259,7 @@ class Link(Checked):
             update["bandwidth_bytes_per_s"] = self.bandwidth_bytes_per_s / slower
         if ring and self.tree_s is not None and hosts > 1:
             rounds = 2 * (hosts * each - 1)
-            update["gap_s"] = min(self.gap_s, trees_s(hosts, each, self.tree_s, self.tree_inner_s) / rounds)
+            update["gap_s"] = min(self.gap_s, trees_s(log2(hosts), each, self.tree_s, self.tree_inner_s) / rounds)
         return self.model_copy(update=update) if update else self
 
     def with_trees(self, hosts: int, each: float, inner_s: float) -> Link:
@@ -272,9 +275,9 @@ class Link(Checked):
             return self
         rounds, message_s = 2 * (hosts * each - 1), self.latency_s + 2 * self.overhead_s
         if self.tree_s is None:
-            taken_s = trees_s(hosts, each, max(TREE_S, message_s + self.gap_s), INNER_S)
+            taken_s = trees_s(log2(hosts), each, max(TREE_S, message_s + self.gap_s), INNER_S)
         else:
-            taken_s = trees_s(hosts, each, max(self.tree_s, message_s), self.tree_inner_s)
+            taken_s = trees_s(log2(hosts), each, max(self.tree_s, message_s), self.tree_inner_s)
         ring_s = 2 * (hosts - 1) * (message_s + self.gap_s) + 2 * hosts * (each - 1) * inner_s
         if taken_s >= max(ring_s, rounds * self.gap_s):
             return self
@@ -347,19 +350,6 @@ class Model(Checked):
         return self.parameters == other.parameters and (self.digest == other.digest or self.buckets or other.buckets)
 
 
-class Candidate(Checked):
-    """An algorithm that may have summed in the runs that were fitted, where nobody said which.
-
-    Args:
-        weight: how likely it is, by how well it explains these runs.
-        network, local: the links with which it does.
-    """
-
-    weight: Probability
-    network: Link
-    local: Link
-
-
 class Growth(Checked):
     """How the steps of a table grew with its sizes, and what that leaves open of larger ones (sim.answers.growth); logarithms.
 
@@ -369,6 +359,8 @@ class Growth(Checked):
         simulated, unchanged: scales of the slow side for a doubling, of the simulated step, and of a step that is as long as at the
             largest size.
         simulated_weight: how likely the first of these two is the right one, by how well each told sizes from smaller ones.
+        drifts: whether a step is expected to be longer than both say. After two numbers of hosts it is not: what begins with a second host
+            ends there, and two hosts have one link.
     """
 
     per_doubling: LogSpread
@@ -376,6 +368,7 @@ class Growth(Checked):
     simulated: LogSpread
     unchanged: LogSpread
     simulated_weight: Probability
+    drifts: bool = True
 
 
 class Provenance(Checked):
@@ -399,7 +392,6 @@ class Provenance(Checked):
         sums_in_links: whether the links' seconds contain the sums of allreduces, as tests of a library on GPUs without a name have them.
         engines: libraries that computed in the fitted runs (tensorflow, numpy), as far as known.
         protocol, settings: of the largest fitted run; of a log that does not say them, those given, or those that explain it best.
-        algorithms: candidates by which a library may have summed, if its algorithm is unknown; their weights sum to 1.
         growth: of the table of sizes that was fitted; None if none was, or one of a single size.
     """
 
@@ -425,7 +417,6 @@ class Provenance(Checked):
     engines: tuple[Words, ...] = ()
     protocol: Words = ""
     settings: tuple[Words, ...] = ()
-    algorithms: dict[Words, Candidate] = Field(default={})
     growth: Growth | None = None
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from experiments.extrapolation import servers
-from experiments.extrapolation.servers import FITTED, PLATFORMS, ROWS
+from experiments.extrapolation.servers import PLATFORMS, ROWS
 
 AT_64 = [row for row in ROWS if row.gpus == 64]
 
 
 def error(row, **options) -> float:
-    return row.measured_s / servers.predicted_s(row, FITTED, **options) - 1
+    return row.measured_s / servers.predicted_s(row, **options) - 1
 
 
 @pytest.mark.parametrize("row", AT_64, ids=lambda row: row.platform)

@@ -216,7 +216,7 @@ def test_gathered_rows_end_where_dense_sums_do(folder, name):
 
 @pytest.mark.parametrize("workers", GATHERED)
 def test_what_gathering_leaves_is_the_simulated_record(folder, workers):
-    sizes = {"batch": 64, "test_size": 8, "evaluate_every": 2}
     protocol = protocols.make("allreduce", ["algorithm=ring", "sparse_as_dense=false"])
-    alike = replace(of_run(folder / "all.toml", (workers, 1, 1, True), **sizes), protocol=protocol)
+    hybrid = of_run(folder / "all.toml", (workers, 1, 1, True), batch=64)
+    alike = replace(hybrid, protocol=protocol, test_size=8, evaluate_every=2)
     assert record(read(folder / f"gathered all-{workers}.parquet")) == record(simulated(alike))

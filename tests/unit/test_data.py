@@ -1,4 +1,8 @@
-"""Data, digits, words and files that the tests write; none needs TensorFlow."""
+"""Data loaders, over files that the tests write; none needs TensorFlow."""
+
+import gzip
+import os
+import pickle
 
 import numpy as np
 import pytest
@@ -15,10 +19,42 @@ X, Y = RNG.integers(256, size=(40, 28, 28), dtype=np.uint8), RNG.integers(10, si
 SHAPE = (28, 28, 1)
 
 
+def idx_bytes(array):
+    """An idx file by its specification: 0, 0, type, dimensions; sizes big-endian; data."""
+    return bytes((0, 0, 8, array.ndim)) + np.array(array.shape, ">u4").tobytes() + array.tobytes()
+
+
+def write_idx(folder, zipped):
+    for name, array in (("train-images-idx3", X[:30]), ("train-labels-idx1", Y[:30]), ("t10k-images-idx3", X[30:])):
+        _write(folder, name, idx_bytes(array), zipped)
+    _write(folder, "t10k-labels-idx1", idx_bytes(Y[30:]), zipped)
+    return folder
+
+
+def _write(folder, name, content, zipped):
+    path = folder / (f"{name}-ubyte.gz" if zipped else f"{name}-ubyte")
+    path.write_bytes(gzip.compress(content) if zipped else content)
+
+
+def write_cifar(folder, protocol=2, pictures=3):
+    for name in ("data_batch_1", "data_batch_2", "data_batch_3", "data_batch_4", "data_batch_5", "test_batch"):
+        planes = np.arange(pictures * 3072, dtype=np.uint64).astype(np.uint8).reshape(pictures, 3072)
+        batch = {b"data": planes, b"labels": [1] * pictures, b"batch_label": b"testing"}
+        (folder / name).write_bytes(pickle.dumps(batch, protocol))
+    return folder
+
+
 def write_npz(path, **changes):
     arrays = {"x_train": X[:30], "y_train": Y[:30], "x_test": X[30:], "y_test": Y[30:]} | changes
     np.savez(path, **{key: array for key, array in arrays.items() if array is not None})
     return path
+
+
+def check_mnist(loaded, name):
+    assert (loaded.name, loaded.synthetic) == (name, False)
+    np.testing.assert_array_equal(loaded.train_x, X[:30, ..., None] / np.float32(255))
+    np.testing.assert_array_equal(loaded.test_y, Y[30:])
+    assert (loaded.train_x.dtype, loaded.train_y.dtype) == (np.float32, np.int32)
 
 
 def test_the_digits_are_those_of_scikit_learn():
@@ -92,15 +128,64 @@ def test_the_seed_draws_synthetic_pictures():
     assert load("synthetic", (5,), 3, 1).name == "synthetic 5"
 
 
+@pytest.mark.parametrize("zipped", [True, False])
+def test_idx_folder(tmp_path, zipped):
+    check_mnist(load(str(write_idx(tmp_path, zipped)), SHAPE, 10, 0), tmp_path.name)
+
+
+def test_idx_file(tmp_path):
+    check_mnist(
+        load(str(write_idx(tmp_path, True) / "train-images-idx3-ubyte.gz"), SHAPE, 10, 0), "train-images-idx3-ubyte.gz"
+    )
+
+
 def test_npz(tmp_path):
     path = str(write_npz(tmp_path / "m.npz"))
-    loaded = load(path, SHAPE, 10, 0)
-    assert (loaded.name, loaded.synthetic) == ("m.npz", False)
-    np.testing.assert_array_equal(loaded.train_x, X[:30, ..., None] / np.float32(255))
-    np.testing.assert_array_equal(loaded.test_y, Y[30:])
-    assert (loaded.train_x.dtype, loaded.train_y.dtype) == (np.float32, np.int32)
+    check_mnist(load(path, SHAPE, 10, 0), "m.npz")
     assert load(path, (784,), 10, 0).name == "m.npz"
     assert load(path, (32, 32, 3), 10, 0).name == "m.npz resized to 32x32x3"
+
+
+@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
+def test_cifar_planes_become_channels(tmp_path, protocol):
+    loaded = load(str(write_cifar(tmp_path, protocol)), (32, 32, 3), 10, 0)
+    assert (loaded.name, len(loaded.train_y), len(loaded.test_y)) == (tmp_path.name, 15, 3)
+    red, green, blue = loaded.test_x[0, 3, 7] * 255  # row 3, column 7 of planes that count modulo 256
+    np.testing.assert_allclose([red, green, blue], [103, 103, 103])
+    assert loaded.test_x[0, 3, 8, 0] * 255 == pytest.approx(104)
+
+
+class Harmful:
+    """Unpickling it would run a command."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return os.system, (f"touch {self.path}",)
+
+
+def test_a_pickle_that_runs_code_is_refused(tmp_path):
+    write_cifar(tmp_path)
+    (tmp_path / "data_batch_1").write_bytes(pickle.dumps({b"data": Harmful(tmp_path / "harmed")}))
+    with pytest.raises(WrongSetting, match=r"--data: .*refuses to import \w+\.system"):
+        load(str(tmp_path), (32, 32, 3), 10, 0)
+    assert not (tmp_path / "harmed").exists()
+
+
+def broken_cifar(folder, content):
+    (write_cifar(folder) / "test_batch").write_bytes(content)
+    return folder
+
+
+def broken_idx(folder, name="train-images-idx3", content=b"\0\0\x08\x03", zipped=False):
+    _write(write_idx(folder, zipped), name, content, zipped)
+    return folder
+
+
+def without(folder, name):
+    (folder / name).unlink()
+    return folder
 
 
 WRONG = {
@@ -109,7 +194,7 @@ WRONG = {
     "no archive": lambda folder: write_npz(folder / "a.npz").write_bytes(b"text") and folder / "a.npz",
     "an empty archive": lambda folder: write_npz(folder / "a.npz").write_bytes(b"") or folder / "a.npz",
     "an archive without tests": lambda folder: write_npz(folder / "a.npz", x_test=None),
-    "objects in the archive": lambda folder: write_npz(folder / "a.npz", x_train=np.array([{}])),
+    "objects in the archive": lambda folder: write_npz(folder / "a.npz", x_train=np.array([Harmful("x")])),
     "more pictures than labels": lambda folder: write_npz(folder / "a.npz", y_test=Y[:9]),
     "a label too large": lambda folder: write_npz(folder / "a.npz", y_test=Y[30:] + 10),
     "labels that are fractions": lambda folder: write_npz(folder / "a.npz", y_test=Y[30:] / 2),
@@ -119,7 +204,25 @@ WRONG = {
     "negative pixels": lambda folder: write_npz(folder / "a.npz", x_train=X[:30] - 128.0),
     "two shapes": lambda folder: write_npz(folder / "a.npz", x_test=X[30:, 1:]),
     "no pictures": lambda folder: write_npz(folder / "a.npz", x_test=X[:0], y_test=Y[:0]),
+    "a short idx file": broken_idx,
+    "another idx type": lambda folder: broken_idx(folder, content=b"\0\0\x0d\x03" + idx_bytes(X)[4:]),
+    "a cut idx file": lambda folder: broken_idx(folder, content=idx_bytes(X)[:-1]),
+    "a cut gzip file": lambda folder: without(broken_gzip(folder), "train-labels-idx1-ubyte"),
+    "no gzip file": lambda folder: (
+        write_idx(folder, True).joinpath("t10k-labels-idx1-ubyte.gz").write_bytes(b"x") and folder
+    ),
+    "one idx file missing": lambda folder: without(write_idx(folder, False), "t10k-labels-idx1-ubyte"),
+    "one CIFAR file missing": lambda folder: without(write_cifar(folder), "test_batch"),
+    "a CIFAR file that is text": lambda folder: broken_cifar(folder, b"text"),
+    "a CIFAR file of something else": lambda folder: broken_cifar(folder, pickle.dumps([1, 2])),
+    "a CIFAR file of other pictures": lambda folder: broken_cifar(folder, pickle.dumps({b"data": X, b"labels": [1]})),
 }
+
+
+def broken_gzip(folder):
+    write_idx(folder, False)
+    (folder / "train-labels-idx1-ubyte.gz").write_bytes(gzip.compress(idx_bytes(Y[:30]))[:-9])
+    return folder
 
 
 @pytest.mark.parametrize("make", WRONG.values(), ids=list(WRONG))

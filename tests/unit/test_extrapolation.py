@@ -7,10 +7,8 @@ from functools import cache
 import pytest
 
 from calibration.profiles import FREE
-from experiments.extrapolation.held import doublings
 from sim import laws, protocols
-from sim.answers import extrapolation
-from sim.answers.ignorance import CORE, HOST, LAW, UNCHANGED
+from sim.answers.ignorance import CORE, HOST, LAW, UNCHANGED, doublings
 from sim.answers.result import Result
 from sim.answers.sources import HOSTS, INNER_LINKS, LINKS
 from sim.base import interval
@@ -162,14 +160,6 @@ def test_every_answer_has_an_interval(workers, steps, runs):
     assert found.why_no_interval is None
 
 
-def test_a_step_that_was_measured_leaves_links_unknown():
-    mine = workload.Workload(name="mine", parameters="120 M", layers=48, step={"time": "250 ms", "batch": 32})
-    one, many = (
-        simulate(Scenario(protocols.make("allreduce", []), mine, workers=n, steps=10), replications=3) for n in (1, 16)
-    )
-    assert width(one) < 0.1 < width(many) < 2
-
-
 @pytest.mark.parametrize(("gpus", "measured_s"), [(4, 0.3933), (1, 0.3156)])
 def test_one_host_from_the_step_of_one_gpu_holds_what_was_measured(gpus, measured_s):
     """ResNet-101 on V100 of PCIe (Horovod's issue 416): links by name and what GPUs share are unknown; of one alone nothing is."""
@@ -211,13 +201,6 @@ def test_messages_that_hide_may_be_seen_on_a_slower_link():
     assert hidden.samples_per_s == pytest.approx(none.samples_per_s, rel=0.1)
     assert hidden.samples_per_s / hidden.interval[0] > 2
     assert none.samples_per_s / none.interval[0] < 1.3
-
-
-def test_what_is_unknown_adds_up_in_squares():
-    some = extrapolation.Unknown(0.3, 0.1), extrapolation.Unknown(0.4, 0.0)
-    low, high = extrapolation.widened((1.0, 1.0), 1.0, list(some))
-    assert (math.log(low), math.log(high)) == pytest.approx((-0.5, 0.1))
-    assert extrapolation.widened((math.nan, math.nan), 2.0, list(some))[0] == pytest.approx(2 * low)
 
 
 # The law

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scaling_tables import table
 
 from calibration.scaling.changes import growth_of
 from calibration.scaling.steps import Scaling
@@ -71,10 +72,34 @@ def test_an_answer_is_the_mixtures_median_and_has_its_ends():
     assert simulate(job(16), "event", 1).samples_per_s == pytest.approx(grown.samples_per_s)
 
 
+@pytest.mark.parametrize("unchanged", [-0.7, -0.1, 0.0])
+def test_after_two_numbers_of_hosts_a_step_is_no_longer_than_both_predictions_say(unchanged):
+    """Its ends stay. After more sizes it is longer: the control."""
+    found, drifting = (growth.after(GROWN.model_copy(update={"drifts": one}), 1.0, unchanged) for one in (False, True))
+    assert unchanged <= found.longer <= 0 < drifting.longer
+    assert found.longer + found.slower == pytest.approx(drifting.longer + drifting.slower)
+    assert found.longer - found.faster == pytest.approx(drifting.longer - drifting.faster)
+
+
+@pytest.mark.parametrize(
+    ("places", "drifts"),
+    [
+        ([(1, 4), (2, 4)], False),
+        ([(2, 4), (8, 4)], False),
+        ([(1, 1), (1, 2)], True),
+        ([(1, 4), (2, 4), (4, 4)], True),
+    ],
+)
+def test_steps_of_two_numbers_of_hosts_do_not_drift(places, drifts):
+    of = table([(hosts, each, 32) for hosts, each in places])
+    assert growth_of(of, lambda _: Scaling(1.0, sample_s=0.03)).drifts == drifts
+
+
 def test_within_the_sizes_of_the_table_nothing_grows():
     for asked in (job(4), job(2)):
         free = replace(asked, cluster=job(len(set(asked.hosts)), known=None).cluster)
         assert growth.told(asked) is None
+        assert growth.told(job(1, 4, seen=(1, 2)))  # twice the GPUs of a host are beyond them
         assert answered(asked).step_s == pytest.approx(answered(free).step_s)
         assert growth.BEYOND not in answered(asked).outcome.ends
 
@@ -89,12 +114,6 @@ def test_the_largest_size_has_as_many_ranks_a_host():
         found = growth.at_largest(asked)
         assert (len(set(found.hosts)), found.workers) == (hosts, workers)
         assert growth.at_largest(found) is None
-
-
-def test_twice_the_gpus_of_a_host_are_beyond_a_table():
-    """Where runs were fitted, they are not: the control."""
-    assert growth.told(job(1, 4, seen=(1, 2)))
-    assert growth.told(job(1, 4, None, seen=(1, 2))) is None
 
 
 def test_a_change_of_a_job_has_the_same_growth():

@@ -4,31 +4,22 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scaling_tables import BYTES, LIKE, MODEL, notes, off, profile, table, written
 
-from calibration.scaling import profiled, replay, steps
+from calibration.scaling import noticed, profiled, replay, steps
 from calibration.scaling.fitting import fit
-from calibration.scaling.overlap import Overlap
 from calibration.scaling.steps import Scaling
-from calibration.scaling.table import WORDS, Table
+from calibration.scaling.table import Table, read
 from sim import protocols
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
-from sim.model import workload
 from sim.model.costs import Costs, Line
 from sim.platform.cluster import FREE, Cluster, Host
 from sim.simulation import simulate
 
-MODEL = workload.NAMED["resnet50"]
-BYTES = 4.0 * MODEL.parameters
 BASE_S, SAMPLE_S, BYTE_S, LOCAL_S = 0.05, 0.004, 2e-9, 0.3e-9
-SETTINGS = {one: profiled.settings_of("ring", one) for one in profiled.PROTOCOLS}
+SETTINGS = {one: profiled.settings_of(one) for one in profiled.PROTOCOLS}
 PLACES = [(h, g, b) for h, g in ((1, 1), (2, 1), (4, 1), (1, 2), (2, 2)) for b in (32, 64)]
-
-
-def rows(places, **columns) -> Table:
-    grid = np.array(places, float)
-    hosts, each, batch = grid.T
-    return Table(hosts, hosts * each, each, batch, *np.ones((2, len(grid))))._replace(**columns)
 
 
 def planted(of: Table, protocol: str, **costs) -> Table:
@@ -39,44 +30,29 @@ def planted(of: Table, protocol: str, **costs) -> Table:
     return of._replace(step_s=np.array(replay.steps_s(place, MODEL, protocol, SETTINGS.get(protocol, ()), of)))
 
 
-def written(tmp_path, of: Table, name="table.csv") -> str:
-    found = {"hosts": of.hosts, "gpus_per_host": of.most, "batch": of.batch, "step_s": of.step_s}
-    if (of.minibatches > 1).any():
-        found["minibatches"] = of.minibatches
-    for column, values in (("servers", of.servers), ("servers_on", of.beside), ("data", of.real)):
-        if values is not None:
-            found[column] = [WORDS[column][int(one)] for one in values] if column in WORDS else values
-    lines = [",".join(map(str, row)) for row in zip(*found.values(), strict=True)]
-    path = tmp_path / name
-    path.write_text("\n".join([",".join(found), *lines]))
-    return str(path)
-
-
-def notes_of(made: Cluster) -> str:
-    return " ".join(made.provenance.notes)
+def simulated_s(made: Cluster, model, workers: int, batch: int) -> float:
+    text = protocols.make("allreduce", ["algorithm=ring"])
+    job = Scenario(text, model, workers, 2, 1, batch=batch, cluster=made).without_stragglers()
+    return float(simulate(job, replications=1).step_s.mean())
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("protocol", "beside"), [("ps-sync", 0.0), ("ps-sync", 1.0), ("ps-async", 0.0)])
 def test_servers_are_found_and_larger_sizes_predicted(tmp_path, protocol, beside):
     """Two servers of their own, into which more bytes come with each worker; or as many as hosts, on these."""
-    asked = [(8, 1, 32), (4, 4, 64)]
     seen, more = (
-        planted(
-            rows(
-                places,
-                servers=np.array([h if beside else 2.0 for h, _, _ in places]),
-                beside=beside * np.ones(len(places)),
-            ),
-            protocol,
+        table(
+            places,
+            servers=np.array([h if beside else 2.0 for h, _, _ in places]),
+            beside=np.full(len(places), beside),
         )
-        for places in (PLACES, asked)
+        for places in (PLACES, [(8, 1, 32), (4, 4, 64)])
     )
-    made = profiled.profile(written(tmp_path, seen), "x", "resnet50", protocol)
+    made = profile(tmp_path, planted(seen, protocol), protocol)
     assert 1 / made.network.bandwidth_bytes_per_s == pytest.approx(BYTE_S, rel=0.1)
-    assert np.abs(replay.off(made.known(growth=None), MODEL, protocol, (), more)).max() < 0.08
+    assert np.abs(off(made, protocol, planted(more, protocol))).max() < 0.08
     on, servers = ("workers", 4) if beside else ("own", 2)
-    assert f"simulate it with --protocol {protocol} --servers {servers} --servers-on {on}" in notes_of(made)
+    assert f"simulate it with --protocol {protocol} --servers {servers} --servers-on {on}" in notes(made)
     assert made.provenance.servers_on == on
     assert made.hosts[0].count == (4 if beside else 2)
 
@@ -84,10 +60,8 @@ def test_servers_are_found_and_larger_sizes_predicted(tmp_path, protocol, beside
 @pytest.mark.slow
 def test_of_servers_without_a_protocol_the_better_one_is_taken(tmp_path):
     several = {"servers": np.full(len(PLACES), 2.0), "beside": np.zeros(len(PLACES))}
-    seen = planted(rows(PLACES, **several), "ps-async")
-    assert "ps-async meets the table better than ps-sync" in notes_of(
-        profiled.profile(written(tmp_path, seen), "x", "resnet50")
-    )
+    made = profile(tmp_path, planted(table(PLACES, **several), "ps-async"))
+    assert "ps-async meets the table better than ps-sync" in notes(made)
 
 
 @pytest.mark.parametrize(
@@ -112,64 +86,86 @@ READS = 300.0  # samples/s of a host
 ONE_HOST = [(1, g, b) for g in (1, 2, 4, 8) for b in (32, 64)]
 
 
-def read(of: Table) -> Table:
-    """The same rows on real data, where a host's input binds."""
+def on_real_data(of: Table) -> Table:
+    """The same rows where a host's input binds."""
     return of._replace(step_s=np.maximum(of.step_s, of.most * of.batch / READS))
 
 
 def test_a_rate_that_stops_growing_in_a_host_is_said_and_taken_as_its_input(tmp_path):
-    alone = planted(rows(ONE_HOST), "allreduce")
+    alone = planted(table(ONE_HOST), "allreduce")
     said = "the total rate of a host stops growing at 2 GPUs (300 samples/s): input?"
-    assert said in notes_of(profiled.profile(written(tmp_path, read(alone)), "x", "resnet50", "allreduce"))
-    assert "input?" not in notes_of(profiled.profile(written(tmp_path, alone), "x", "resnet50", "allreduce"))
+    assert said in notes(profile(tmp_path, on_real_data(alone), "allreduce"))
+    assert "input?" not in notes(profile(tmp_path, alone, "allreduce"))
+
+
+@pytest.mark.parametrize(
+    ("gpus", "rates", "real", "ceiling"),
+    [
+        ((1, 2), (4.6, 2.3), None, None),
+        ((1, 2), (4.6, 4.6), 1.0, 1),
+        ((1, 2, 4), (4.6, 2.3, 4.1), None, None),
+        ((1, 2, 4), (4.6, 4.7, 4.8), None, 2),
+    ],
+)
+def test_a_rate_that_stops_with_the_second_gpu_may_be_its_link_s(gpus, rates, real, ceiling):
+    """Unless the table says that data are real, or the rate stays from there on, which that of a link does not."""
+    of = table([(1, each, 8) for each in gpus])
+    of = of._replace(step_s=8 * of.gpus / rates, real=None if real is None else np.full(of.size, real))
+    found = noticed.ceiling(of)
+    assert (found and found.gpus) == ceiling
 
 
 def test_real_and_synthetic_rows_tell_the_ceiling_of_input(tmp_path):
     """What users get of the profile alone is real data, at the ceiling; of the model by name, synthetic ones."""
-    alone = planted(rows(ONE_HOST), "allreduce")
-    both = Table(*(np.concatenate(columns) for columns in zip(alone[:6], read(alone)[:6], strict=True)))
-    both = both._replace(real=np.repeat([0.0, 1.0], alone.size))
-    made = profiled.profile(written(tmp_path, both), "x", "resnet50", "allreduce")
+    alone = planted(table(ONE_HOST), "allreduce")
+    both = Table(*(np.concatenate(columns) for columns in zip(alone[:6], on_real_data(alone)[:6], strict=True)))
+    made = profile(tmp_path, both._replace(real=np.repeat([0.0, 1.0], alone.size)), "allreduce")
     found = made.fitted()
     assert found.reading == pytest.approx(READS, rel=0.02)
-    assert "samples/s of real data; without reading in the model, data are synthetic" in notes_of(made)
-    text = protocols.make("allreduce", ["algorithm=ring"])
-    for model, rate in ((found, READS), (MODEL, 64 * 8 / alone.step_s[-1])):
-        job = Scenario(text, model, 8, 2, 1, batch=64, cluster=made).without_stragglers()
-        assert simulate(job, replications=1).samples_per_s == pytest.approx(rate, rel=0.05)
+    assert "samples/s of real data; without reading in the model, data are synthetic" in notes(made)
+    for model, step_s in ((found, 64 * 8 / READS), (MODEL, alone.step_s[-1])):
+        assert simulated_s(made, model, 8, 64) == pytest.approx(step_s, rel=0.05)
 
 
 @pytest.mark.slow
 def test_accumulated_minibatches_are_simulated_and_may_be_said_once(tmp_path):
     """Planted: steps of 4 minibatches. As one minibatch of all samples they would hide the link: the control."""
-    four = planted(rows([(h, 1, 4 * b) for h in (1, 2, 4) for b in (8, 16)], minibatches=np.full(6, 4.0)), "ddp")
-    path = written(tmp_path, four._replace(minibatches=np.ones(6)))
-    made = profiled.profile(path, "x", "resnet50", "ddp", accumulated=4)
+    places = [(h, 1, 4 * b) for h in (1, 2, 4) for b in (8, 16)]
+    four = planted(table(places, minibatches=np.full(6, 4.0)), "ddp")
+    whole = four._replace(minibatches=np.ones(6))
+    made = profile(tmp_path, whole, "ddp", accumulated=4)
     assert 1 / made.network.bandwidth_bytes_per_s == pytest.approx(BYTE_S, rel=0.15)
-    assert "6 of the rows are off by" in notes_of(made)
-    more = planted(rows([(8, 1, 64)], minibatches=np.full(1, 4.0)), "ddp")
-    assert np.abs(replay.off(made.known(growth=None), MODEL, "ddp", SETTINGS["ddp"], more)).max() < 0.06
-    one = fit(four._replace(minibatches=np.ones(6)), BYTES, Overlap.of(MODEL))
-    assert one.between_s > 1.3 * BYTE_S
+    assert "6 of 6 rows accumulate gradients of up to 4 minibatches" in notes(made)
+    assert "--set accumulate=N" in notes(made)
+    more = planted(table([(8, 1, 64)], minibatches=np.full(1, 4.0)), "ddp")
+    assert np.abs(off(made, "ddp", more)).max() < 0.06
+    assert fit(whole, LIKE).between_s > 1.3 * BYTE_S
+    path = written(tmp_path, four)
+    path.write_text(path.read_text().replace("minibatches", "accumulation"))
+    assert (read(path).minibatches == 4).all()
     with pytest.raises(WrongSetting, match="--accumulate"):
-        profiled.profile(written(tmp_path, four, "column.csv"), "x", "resnet50", accumulated=4)
+        read(path, 4)
 
 
-FLAT = Scaling(BYTES, BASE_S, SAMPLE_S, 0.4e-9, within_s=0.01e-9, round_s=3e-5, overlap=None)
+FLAT = Scaling(BYTES, BASE_S, SAMPLE_S, 0.4e-9, within_s=0.01e-9, round_s=3e-5)
 BATCHES = [(h, 1, b) for h in (1, 2, 4) for b in (16, 32, 64, 128)]
 
 
 def test_a_batch_that_is_no_line_is_predicted_on_its_own(tmp_path):
     """Planted: 64 samples take twice the line on every size. The others keep their line, and the simulator has both."""
-    of = rows(BATCHES)
-    odd = replace(FLAT, alone=((64, 0.6),))
-    of = of._replace(step_s=odd.step_s(of))
-    made = profiled.profile(written(tmp_path, of), "x", "resnet50", "allreduce")
-    assert "batch 64 is no line with the others: it takes 0.6 s alone, and their line says 0.30" in notes_of(made)
+    of = table(BATCHES)
+    made = profile(tmp_path, of._replace(step_s=replace(FLAT, alone=((64, 0.6),)).step_s(of)), "allreduce")
+    assert "batch 64 is no line with the others: it takes 0.6 s alone, and their line says 0.30" in notes(made)
     assert made.costs[MODEL.name].compute.slope_s == pytest.approx(SAMPLE_S, rel=0.05)
     for batch, seconds in ((64, 0.6), (128, BASE_S + 128 * SAMPLE_S)):
-        job = Scenario(protocols.make("allreduce"), MODEL, 1, 1, 1, batch=batch, cluster=made).without_stragglers()
-        assert simulate(job, replications=1).step_s.mean() == pytest.approx(seconds, rel=0.05)
+        assert simulated_s(made, MODEL, 1, batch) == pytest.approx(seconds, rel=0.05)
+
+
+def contradicted(place: tuple[int, int], batch: int, step_s: float | None) -> Table:
+    """BATCHES, and another row, whose step is as its neighbours' if it is not given."""
+    of = table([*BATCHES, (*place, batch)])
+    steps_s = FLAT.step_s(of)
+    return of._replace(step_s=np.array([*steps_s[:-1], step_s or steps_s[-1]]))
 
 
 @pytest.mark.parametrize(
@@ -181,26 +177,21 @@ def test_a_batch_that_is_no_line_is_predicted_on_its_own(tmp_path):
     ],
 )
 def test_rows_that_contradict_one_another_are_named_with_what_the_fit_says(tmp_path, place, batch, step_s, said):
-    of = rows([*BATCHES, (*place, batch)])
-    steps_s = FLAT.step_s(of)
-    of = of._replace(step_s=np.where(np.arange(of.size) == of.size - 1, step_s or steps_s[-1], steps_s))
-    found = notes_of(profiled.profile(written(tmp_path, of), "x", "resnet50", "allreduce"))
+    found = notes(profile(tmp_path, contradicted(place, batch, step_s), "allreduce"))
     assert ("contradict one another" in found) == (said is not None)
     assert (said or "") in found
 
 
 def test_a_table_that_is_refused_names_them(tmp_path):
-    of = rows([*BATCHES, (4, 1, 256)])
-    of = of._replace(step_s=np.array([*FLAT.step_s(of)[:-1], 0.1]))
     with pytest.raises(WrongSetting, match=r"on 4 x 1, row 12 \(batch 128: .* and row 13 .* contradict one another"):
-        profiled.profile(written(tmp_path, of), "x", "resnet50", "allreduce")
+        profile(tmp_path, contradicted((4, 1), 256, 0.1), "allreduce")
 
 
 def test_computing_that_a_hosts_input_hides_in_all_rows_is_not_known():
     """Each sample takes the host 10 ms to read, whatever its GPUs compute: rows say nothing of the constant part of computing."""
-    of = rows([(1, 1, 32), (1, 2, 32), (1, 1, 64), (1, 2, 64)])
-    of = of._replace(step_s=0.01 * of.gpus * of.batch * (1.0, 1.3, 1.0, 0.85))
-    found = fit(of, BYTES, overlap=Overlap.of(MODEL))
+    of = table([(1, 1, 32), (1, 2, 32), (1, 1, 64), (1, 2, 64)])
+    of = of._replace(step_s=0.01 * of.gpus * of.batch * (1.0, 1.3, 1.0, 0.85), real=np.ones(4))
+    found = fit(of, LIKE)
     assert found.misses(of) < 0.2
     spread = dict(zip(steps.CONSTANTS, np.sqrt(np.diag(found.covariance)), strict=True))
     assert spread["base_s"] >= 0.9 * found.base_s > 0
@@ -211,12 +202,9 @@ def test_rounds_of_256_gpus_are_as_long_as_in_the_fit(monkeypatch):
     """Planted: rounds of 20 us on 64 hosts of 4 GPUs take a twentieth of a step; without them the profile is faster: the control."""
     for module in (steps, profiled):
         monkeypatch.setattr(module, "TREE_S", 3e-3)
-    of = rows([(64, 4, 16)])
-    slow = replace(FLAT, round_s=20e-6)
+    of, slow = table([(64, 4, 16)]), replace(FLAT, round_s=20e-6)
     of = of._replace(step_s=slow.step_s(of))
-    off = [
-        replay.off(profiled._made(one, of, MODEL, "x", None), MODEL, "allreduce", ["algorithm=ring"], of)[0]
-        for one in (slow, replace(slow, round_s=0.0))
-    ]
-    assert abs(off[0]) < 0.03
-    assert off[1] < -0.04
+    made = [profiled._made(one, of, MODEL, "x", None) for one in (slow, replace(slow, round_s=0.0))]
+    found, without = (off(one, "allreduce", of)[0] for one in made)
+    assert abs(found) < 0.03
+    assert without < -0.04

@@ -263,15 +263,6 @@ def test_a_row_that_is_far_off_is_missed_by_its_pairs_and_what_both_share_cancel
     assert not (scores.ratios([row._replace(unknown=(Unknown(0.7, 0.7),)) for row in rows]).off > found.half * 5).any()
 
 
-def test_choices_are_of_the_same_gpus_on_other_numbers_of_hosts():
-    """Fewer hosts are slower, as predicted; then as it is not; steps that hardly differ, and other GPUs, are no choice."""
-    few, many = held(hosts=2, measured_s=0.12, predicted_s=0.12), held(hosts=4)
-    assert scores.choices([few, many]) == [(True, True)]
-    assert scores.choices([few._replace(predicted_s=0.09), many]) == [(False, True)]
-    assert not scores.choices([few._replace(measured_s=0.101), many])
-    assert not scores.choices([few._replace(gpus=8), many])
-
-
 def test_sources_that_are_held_out_are_predicted_only_if_it_is_asked_for(monkeypatch):
     """Made rows stand for all sources here."""
     asked = []
