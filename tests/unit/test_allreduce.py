@@ -6,14 +6,11 @@ from dataclasses import replace
 import event
 import numpy as np
 import pytest
-from event import agree
 
 from sim import protocols, stragglers
 from sim.answers.outcome import of_trace
-from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
-from sim.language.collectives import CHUNK_BYTES, LINK_BYTES, NAMES, SLICES
-from sim.laws import FoldedMixture
+from sim.language.collectives import CHUNK_BYTES, LINK_BYTES, SLICES
 from sim.model import workload
 from sim.model.costs import Costs, Line
 from sim.model.workload import Variable, Workload
@@ -137,14 +134,6 @@ def test_ranks_beyond_a_power_of_two_cost_a_message_before_and_one_after(algorit
     assert longest_s - LINK.latency_s - LINK.overhead_s - 1e-9 <= more_s <= longest_s + LINK.occupancy_s(BYTES / 2)
 
 
-@pytest.mark.parametrize("n", [2, 3, 5, 8, 15, 16])
-def test_a_port_carries_least_bytes_under_a_ring(n):
-    rows = event.trace(job("ring", n)).rows
-    for way in ("send", "receive"):
-        carried = rows[(rows["activity"] == way) & (rows["step"] == 0)].groupby("rank")["bytes"].sum()
-        assert (carried == 2 * BYTES * (n - 1) / n).all()
-
-
 def test_hierarchical_on_hosts_of_four_is_a_ring_of_hosts_and_two_trees():
     """The last to know: two sums and copies up, the ring of four hosts, two copies down. Copies take the receiver's core."""
     copy_s = LOCAL.latency_s + LOCAL.overhead_s + LOCAL.occupancy_s(BYTES)
@@ -175,22 +164,6 @@ def test_which_of_equal_ranks_is_slow_does_not_matter(algorithm):
 
 def _hosts(speeds: list[float]) -> list[Host]:
     return [Host(name=f"h{i}", speed=speed) for i, speed in enumerate(speeds)]
-
-
-@pytest.mark.parametrize("algorithm", NAMES)
-@pytest.mark.parametrize("workers", [1, 2, 5])
-@pytest.mark.parametrize("fused", [True, False])
-def test_every_rank_updates_with_the_samples_of_all(algorithm, workers, fused):
-    mlp, evaluated = workload.read("mlp"), {"test_size": 5, "evaluate_every": 2}
-    scenario = job(algorithm, workers, workload=mlp, fused=fused, stragglers=stragglers.read("cedar*0.1"), **evaluated)
-    trace = event.trace(scenario)
-    updates = trace.rows[trace.rows["activity"] == "update"]
-    assert trace.header.ranks == scenario.ranks == workers
-    assert len(updates) == workers * scenario.rounds
-    assert (updates["samples"] == workers * 10).all()
-    assert set(trace.rows[trace.rows["activity"] == "evaluate"]["rank"]) == {0}
-    assert of_trace(trace).samples.tolist() == [[workers * 10] * 3]
-    assert of_trace(trace).idle_fraction.shape == (1, workers)
 
 
 def test_unfused_calls_carry_the_same_bytes_in_more_messages():
@@ -231,49 +204,6 @@ def test_workers_have_the_luck_that_they_have_under_a_master():
         for rows, shift in zip(slept, (1, 0), strict=True)
     ]
     assert of_worker[0] == pytest.approx(of_worker[1])
-
-
-def test_a_straggler_holds_up_all():
-    slow = event.trace(job("ring", 4, _hosts([1, 1, 1, 0.1]), costs=Costs(compute=Line(base_s=0.1))))
-    idle = of_trace(slow).idle_fraction[0]
-    assert (idle[:3] > 0.8).all()
-    assert idle[3] < 0.2
-
-
-def test_more_bandwidth_is_never_slower():
-    for algorithm in NAMES:
-        took_s = [
-            seconds(job(algorithm, 6, link=LINK.model_copy(update={"bandwidth_bytes_per_s": b}))).max()
-            for b in (1e7, 1e8, 1e9, 1e10)
-        ]
-        assert took_s == sorted(took_s, reverse=True)
-
-
-@pytest.mark.parametrize("algorithm", NAMES)
-@pytest.mark.parametrize("workers", [2, 5, 12])
-def test_the_engine_sums_as_the_event_world_does(algorithm, workers):
-    """Slow ranks are overtaken: messages of later rounds reach a port before those of earlier ones, and pass it first."""
-    law = FoldedMixture(components=[{"mean_s": 0.02, "std_s": 0.01, "weight": 1}])
-    agree(job(algorithm, workers, stragglers=law, steps=20))
-
-
-def test_messages_of_a_call_may_overtake_those_of_the_last():
-    """A call for each variable, of two algorithms: who has ended the first sends to ranks that are still at it."""
-    slow = LINK.model_copy(update={"latency_s": 1e-2, "bandwidth_bytes_per_s": 5e6})
-    agree(job("auto", 7, fused=False, workload=workload.read("mlp"), link=slow))
-
-
-@pytest.mark.parametrize(
-    ("make", "said"),
-    [
-        (lambda: job("rings"), "halving-doubling"),
-        (lambda: job(workers=0, hosts=[Host()]), "--workers"),
-        (lambda: job(fused="perhaps"), "true or false"),
-    ],
-)
-def test_wrong_settings(make, said):
-    with pytest.raises(WrongSetting, match=said):
-        make()
 
 
 def test_a_profile_learns_from_it_that_every_rank_updates():

@@ -253,15 +253,6 @@ def test_a_variable_that_libraries_choke_on(name, given, tmp_path, monkeypatch):
     assert os.environ.get(name) == ("agg" if name == "MPLBACKEND" else None)
 
 
-@pytest.mark.processes
-def test_a_picture_needs_no_backend(tmp_path, monkeypatch):
-    """matplotlib refuses a wrong one when it is imported."""
-    monkeypatch.setenv("MPLBACKEND", "nope")
-    child("sim.run", *QUICK, "--json", "--trace", "a.jsonl", cwd=tmp_path)
-    done = child("sim.plot", "a.jsonl", "-o", "a.svg", cwd=tmp_path)
-    assert (done.returncode, done.stderr) == (0, "")
-
-
 @pytest.mark.parametrize(("umask", "mode"), [(0o077, 0o600), (0o022, 0o644), (0o002, 0o664)])
 def test_a_new_file_has_the_mode_that_the_umask_leaves(umask, mode, tmp_path):
     before = os.umask(umask)
