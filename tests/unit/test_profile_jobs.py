@@ -111,17 +111,6 @@ def test_a_plan_is_of_the_profiles_job(table, capsys):
     assert "--set algorithm=ring" in found["best"][0]["command"]
 
 
-def test_a_plan_where_no_row_tells_the_algorithm(tmp_path, capsys):
-    (tmp_path / "rows.csv").write_text("hosts,gpus_per_host,batch,step_s\n1,1,64,0.18\n1,2,64,0.195\n2,2,64,0.43\n")
-    path = str(tmp_path / "p.toml")
-    assert fit.main([str(tmp_path / "rows.csv"), "--from", "scaling", "--workload", "resnet50", "-o", path]) == 0
-    assert "algorithm=unknown" in cluster.read(path).provenance.settings
-    capsys.readouterr()
-    words = ["--hosts", path, "--price", f"{path}=24", "--samples-per-s", "100", "--counts", "2", "--processes", "1"]
-    assert plan.main([*words, "--json"]) == 0
-    assert "algorithm=unknown" in json.loads(capsys.readouterr().out)["best"][0]["command"]
-
-
 def test_a_sweep_is_of_the_profiles_job(table, tmp_path):
     words = ["--cluster", str(table / "p.toml"), "--hosts", "1,2", "--steps", "1", "--replications", "1"]
     assert sweep.main([*words, "--workers-processes", "1", "-o", str(tmp_path / "s.parquet")]) == 0
