@@ -17,7 +17,6 @@ from sim.model.costs import TO_DEVICE, TO_HOST
 from sim.protocols import PROTOCOLS
 
 if TYPE_CHECKING:
-    from sim.job.header import Header
     from sim.recording.traces import Trace
 
 ONE_BY_ONE = ("input", "compute", "pack", TO_DEVICE, TO_HOST)
@@ -43,12 +42,10 @@ def check(trace: Trace, name: str) -> None:
             name, f"no row of rank {missing}", f"rows of each of the {head.ranks} ranks that its header says"
         )
     with replay.said_of(name):
-        again = replay.scenario_of(head).header(head.world)
-        differing = _differing(head, again)
-        if differing:
-            raise WrongSetting(
-                differing, getattr(head, differing), f"{getattr(again, differing)!r} with {head.protocol}"
-            )
+        again = asdict(replay.scenario_of(head).header(head.world))
+        for setting, given in asdict(head).items():
+            if setting not in OF_WORLDS and given != again[setting]:
+                raise WrongSetting(setting, given, f"{again[setting]!r} with {head.protocol}")
         overlaps = replay.protocol_of(head).overlaps
         with np.errstate(all="ignore"):
             speed = outcome.of_trace(trace).throughput()[0]
@@ -83,12 +80,6 @@ def _check_work(trace: Trace, name: str) -> None:
         raise WrongSetting(name, f"computations of {computed.max()} samples", allowed)
     if rows["bytes"].max() > MOST_MESSAGES * head.ranks * replay.workload_of(head).message_bytes:
         raise WrongSetting(name, f"{rows['bytes'].max()} bytes in a row", f"what a {head.workload} has to send")
-
-
-def _differing(head: Header, again: Header) -> str | None:
-    """The first field that is another one in the header of the scenario that a header describes."""
-    mine, theirs = asdict(head), asdict(again)
-    return next((name for name in mine if name not in OF_WORLDS and mine[name] != theirs[name]), None)
 
 
 @contextmanager

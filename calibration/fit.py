@@ -103,7 +103,7 @@ def _by_itself(given: Namespace, named: list[Named], name: str) -> Cluster:
     if named[0].kind == NCCL:
         return nccl_links.profile(paths, name, about.ranks, given.gpus_per_host)
     if named[0].kind == SCALING:
-        return profiled.profile(paths[0], name, about.workload, about.protocol, about.link, about.accumulated)
+        return profiled.profile(paths[0], name, about.workload, about.protocol, about.link)
     torch = named[0].kind == TORCH
     run = torch_traces.recorded(paths, about) if torch else timelines.recorded(paths[0], about)
     return torch_traces.of_runs([run], name, given.gpus_per_host)

@@ -113,7 +113,7 @@ def _linked(named: Sequence[Named], name: str, of: Callable[[Named], About], eac
         if one.kind == SCALING:
             about = of(one)
             link = about.link if not tests else None
-            made = profiled.profile(one.path, name, about.workload, about.protocol, link, about.accumulated)
+            made = profiled.profile(one.path, name, about.workload, about.protocol, link)
             found.append(Linked(one, made))
     return found
 

@@ -26,7 +26,6 @@ OF_SOURCES = {  # by option, the sources that have a use for it
     "columns": (STEPS,),
     "unit": (STEPS,),
     "items_per_step": (STEPS,),
-    "accumulate": (SCALING,),
     "workload": (*IMPORTERS, TIMELINE, TORCH, SCALING),
     "stragglers": tuple(IMPORTERS),
     "probe": (TRACE, *IMPORTERS),
@@ -74,12 +73,6 @@ def options() -> command.Parser:
         metavar="N",
         help="samples or tokens that a rate in a log counts in a step, of a rank or of all as the rate (default for samples: by --batch)",
     )
-    imported.add_argument(
-        "--accumulate",
-        type=int,
-        metavar="N",
-        help="minibatches of a step whose gradients are accumulated, of scaling without a column minibatches (default: 1)",
-    )
     imported.add_argument("--unit", help="of its times: s, ms, us or ns (default: as the column's name says)")
     imported.add_argument(
         "--protocol",
@@ -112,6 +105,8 @@ def about(given: Namespace, one: Named | None = None) -> About:
     from sim.platform import other_sizes
 
     text = getattr(given, "link", None)
+    if given.items_per_step is not None:
+        check_integer("--items-per-step", given.items_per_step, 1)
     said = About(
         workload=given.workload or NOTHING.workload,
         stragglers=given.stragglers,
@@ -120,15 +115,7 @@ def about(given: Namespace, one: Named | None = None) -> About:
         batch=given.batch,
         link=other_sizes.link(text, LINK) if text else None,
         ranks=given.ranks,
-        accumulated=_count("accumulate", given.accumulate),
-        items=_count("items-per-step", given.items_per_step),
+        items=given.items_per_step,
         names=table_names.names_of(given.columns, given.unit),
     )
     return replace(said, batch=one.batch or said.batch, ranks=one.ranks or said.ranks) if one else said
-
-
-def _count(option: str, given: int | None) -> int | None:
-    """Refuse a number that no step has."""
-    if given is not None:
-        check_integer(f"--{option}", given, 1)
-    return given

@@ -14,7 +14,6 @@ from sim.base.ranges import Cores, LogSpread, Seconds
 from sim.platform.cluster import Link
 
 SCHEMA = "probe/2"  # of its file; in probe/1, links contained the sleeps of the probe's ranks
-LONGEST_S, MOST_MEASURED = 3600.0, 1e15
 
 
 class Measured(Link):
@@ -49,24 +48,11 @@ class Probe(BaseModel):
     def _has_a_link(self):
         if not (self.local or self.network):
             raise ValueError("local or network, the link that was probed")
-        _check_measured(self)
-        for part in (*self.further_server.values(), self.local, self.network, self.library):
-            if part is not None:
-                _check_measured(part)
         return self
 
     def links(self, polls: bool) -> dict[str, Link]:
         """The probed links by their names in a cluster; see Measured.link."""
         return {name: link.link(polls) for name in ("local", "network", "library") if (link := getattr(self, name))}
-
-
-def _check_measured(model: BaseModel) -> None:
-    """Refuse what no probe can have measured."""
-    for name, value in model:
-        of_time = name.endswith("_s") and not name.endswith("_per_s")
-        most = LONGEST_S if of_time else MOST_MEASURED
-        if isinstance(value, float) and not value <= most:
-            raise ValueError(f"{name}: a measured number, at most {most:g}")
 
 
 def read(path: str) -> Probe:

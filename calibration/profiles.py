@@ -69,7 +69,30 @@ def make(
     for source in sources:
         checks.check(source.trace, source.name)
     with checks.fitting(", ".join(source.name for source in sources)):
-        return _made(sources, name, probe, shared_cores, network, item_bytes)
+        apart = sources if shared_cores is None else _of_several_hosts(sources, shared_cores)
+        place = of_traces([s.trace for s in sources], probe.cores if probe else None)
+        used, theirs = sources, [s for s in sources if servers.is_of_servers(s.trace)]
+        summed = [s for s in sources if collectives.is_of_a_library(s.trace)] if shared_cores is None else []
+        if theirs:
+            found = _of_servers(theirs, [s.trace for s in sources if s not in theirs], place.cores[0], probe)
+        elif summed and len(place.names) == 1:
+            theirs, found = summed, _of_a_library(summed, [s.trace for s in sources], place)
+        else:
+            used = theirs = apart
+            place = of_traces([s.trace for s in apart], shared_cores=shared_cores) if shared_cores else place
+            found = _of_protocols(apart, place, probe, [s.trace for s in sources if s not in apart], network)
+        fields = found.fields
+        if probe:
+            fields |= {"oversleep_s": probe.oversleep_s, "oversleep_spread": probe.oversleep_spread}
+        fields["costs"] = {w: of.model_copy(update={"item_bytes": item_bytes}) for w, of in fields["costs"].items()}
+        if shared_cores is not None:
+            hosts = [host.model_copy(update={"slots": _sat_on(host, apart)}) for host in fields["hosts"]]
+            fields |= {"shared_cores": shared_cores, "hosts": tuple(hosts)}
+        about = _provenance(used, found.notes, probe, network, found.linked)
+        made, traces = Cluster(name=name, provenance=about, **fields), [s.trace for s in theirs]
+        if theirs is apart and probe and probe.network:
+            made = messages.known(made, traces)
+        return residuals.known(_paced(made, traces), theirs)
 
 
 class _Found(NamedTuple):
@@ -78,41 +101,6 @@ class _Found(NamedTuple):
     fields: dict[str, Any]
     notes: list[str]
     linked: bool = False
-
-
-def _made(
-    sources: list[Source],
-    name: str,
-    probe: Probe | None,
-    shared_cores: int | None,
-    network: Link | None,
-    item_bytes: float,
-) -> Cluster:
-    """The profile of sound runs, by what they are of."""
-    apart = sources if shared_cores is None else _of_several_hosts(sources, shared_cores)
-    place = of_traces([s.trace for s in sources], probe.cores if probe else None)
-    used, theirs = sources, [s for s in sources if servers.is_of_servers(s.trace)]
-    summed = [s for s in sources if collectives.is_of_a_library(s.trace)] if shared_cores is None else []
-    if theirs:
-        found = _of_servers(theirs, [s.trace for s in sources if s not in theirs], place.cores[0], probe)
-    elif summed and len(place.names) == 1:
-        theirs, found = summed, _of_a_library(summed, [s.trace for s in sources], place)
-    else:
-        used = theirs = apart
-        place = of_traces([s.trace for s in apart], shared_cores=shared_cores) if shared_cores else place
-        found = _of_protocols(apart, place, probe, [s.trace for s in sources if s not in apart], network)
-    fields = found.fields
-    if probe:
-        fields |= {"oversleep_s": probe.oversleep_s, "oversleep_spread": probe.oversleep_spread}
-    fields["costs"] = {w: of.model_copy(update={"item_bytes": item_bytes}) for w, of in fields["costs"].items()}
-    if shared_cores is not None:
-        hosts = [host.model_copy(update={"slots": _sat_on(host, apart)}) for host in fields["hosts"]]
-        fields |= {"shared_cores": shared_cores, "hosts": tuple(hosts)}
-    about = _provenance(used, found.notes, probe, network, found.linked)
-    made, traces = Cluster(name=name, provenance=about, **fields), [s.trace for s in theirs]
-    if theirs is apart and probe and probe.network:
-        made = messages.known(made, traces)
-    return residuals.known(_paced(made, traces), theirs)
 
 
 def _of_several_hosts(sources: list[Source], shared_cores: int) -> list[Source]:

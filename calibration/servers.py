@@ -146,7 +146,8 @@ def _check(traces: list[Trace], names: list[str], network: Link | None) -> None:
             raise WrongSetting(name, given, "one host, or one for each, in all")
         if travels(trace) and network is None:
             raise WrongSetting("--probe", None, f"a probe of the link between hosts: {name} is of two hosts")
-        if all(_slept(other) for other in traces if other.header.workload == header.workload):
+        alike = [other.rows for other in traces if other.header.workload == header.workload]
+        if all((rows["activity"] == "sleep").any() for rows in alike):
             raise WrongSetting(name, "induced sleeps in every run", f"runs of {header.workload} without stragglers too")
     ways = sorted({way_of(trace) for trace in traces})
     if len(ways) > 1:
@@ -161,10 +162,6 @@ def _check_rows(trace: Trace, name: str) -> None:
         if missing := sorted(set(activities) - set(rows.loc[of, "activity"])):
             allowed = f"rows of {', '.join(activities)}"
             raise WrongSetting(name, f"no row of {missing[0]} after its warm-up", allowed)
-
-
-def _slept(trace: Trace) -> bool:
-    return bool((trace.rows["activity"] == "sleep").any())
 
 
 def _awake(chains: list[Chain]) -> list[Chain]:

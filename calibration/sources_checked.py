@@ -89,7 +89,7 @@ def _of_table(profile: Cluster, path: str, about: About) -> list[Checked]:
     model, about = workloads.read(about.workload), _as_fitted(about, profile)
     if profile.costs_of(model) is None:
         raise comparison.unknown(profile, model, "--workload")
-    rows = replay.some_of(table.read(path, about.accumulated))
+    rows = replay.some_of(table.read(path))
     if not rows.size:
         allowed = f"rows of at most {replay.MOST_RANKS} GPUs, of equal minibatches"
         raise WrongSetting(f"{path}: rows", "none that is simulated", allowed)

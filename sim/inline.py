@@ -76,10 +76,10 @@ class Inline:
             key = self._word()
             if key in settings:
                 raise WrongSetting(f"--stragglers: {name}", key, "each parameter once")
-            self._needs("=")
+            if not self._takes("="):
+                raise self._wrong("= ")
             settings[key] = self._value()
-            if self._next() != end:
-                self._needs(",")
+            self._separates(end)
         return settings
 
     def _value(self):
@@ -101,8 +101,7 @@ class Inline:
         values = []
         while not self._takes("]"):
             values.append(self._value())
-            if self._next() != "]":
-                self._needs(",")
+            self._separates("]")
         return values
 
     def _begins_a_law(self) -> bool:
@@ -118,9 +117,10 @@ class Inline:
         self._at += found
         return found
 
-    def _needs(self, token: str) -> None:
-        if not self._takes(token):
-            raise self._wrong(f"{token} ")
+    def _separates(self, end: str) -> None:
+        """Pass the comma that comes next, unless the end does."""
+        if self._next() != end and not self._takes(","):
+            raise self._wrong(f"a comma or {end} ")
 
     def _word(self) -> str:
         token = self._next()

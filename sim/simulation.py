@@ -138,7 +138,8 @@ def _ran(scenario: Scenario, world: str, asked: _Asked) -> Result:
     whole = len(outcome.step_s[0]) == scenario.steps and outcome.warmup == scenario.warmup
     # Jobs that say what unknown numbers do; none beside a single run, whose interval has bounds instead.
     ends = quantities.at_ends(scenario, shares.mean_step_s(outcome)) if whole and count > 1 else {}
-    if (1 + sum(map(len, ends.values()))) * took_s < within_s:
+    bounded = (1 + sum(map(len, ends.values()))) * took_s >= within_s
+    if not bounded:
         speeds = {key: [Replications(job, world).outcome(first).throughput()[0] for job in ends[key]] for key in ends}
         off = {key: quantities.off(float(outcome.throughput()[0]), map(float, speeds[key])) for key in ends}
         outcome = replace(outcome, ends={key: apart for key, apart in off.items() if apart is not None})
@@ -154,4 +155,5 @@ def _ran(scenario: Scenario, world: str, asked: _Asked) -> Result:
 
     joined = replace(join(outcomes), slow=outcome.slow, staleness=None if trace is not None else runs.staleness(first))
     outcome = growth.of_table(scenario, joined, smaller)
-    return Result(scenario, runs.world, count, outcome, time.monotonic() - start_s, first, trace)
+    wall_s = time.monotonic() - start_s
+    return Result(scenario, runs.world, count, outcome, wall_s, first, trace, bounded=bounded and bool(ends))

@@ -69,9 +69,9 @@ def run(line: str, folder: Path, columns: int = 80) -> subprocess.CompletedProce
     if not (folder / "examples").exists():
         (folder / "examples").symlink_to(ROOT / "examples")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(folder)]), "COLUMNS": str(columns)}
-    if "sim.run" in line and not any(option in line for option in ("--replications", "--within")):
-        line = line.replace("-m sim.run", f"-m sim.run --within {LONG_S}")  # a busy machine answers from fewer runs
     line = re.sub(r"^trainsim ", "python -m trainsim ", line)
+    if not any(option in line for option in ("--replications", "--within")):
+        line = re.sub(r"-m (sim\.|trainsim )run", rf"\g<0> --within {LONG_S}", line)  # a busy machine answers from less
     line = re.sub(r"^python ", f"{shlex.quote(sys.executable)} ", line)
     return subprocess.run(
         line, shell=True, capture_output=True, text=True, cwd=folder, env=environment, timeout=1200, check=False

@@ -6,6 +6,8 @@ moments of a mean step. The difference is added to the link's latency.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from calibration.estimators.lines import trimmed_mean
@@ -72,7 +74,7 @@ def _late(profile: Cluster, traces: list[Trace]) -> np.ndarray:
     nudged = network.model_copy(update={"latency_s": network.latency_s + NUDGE_S})
     later, simulated, found = profile.model_copy(update={"network": nudged}), {}, []
     for trace in traces:
-        kind = _kind(trace)
+        kind = replace(played(trace), seed=0, replication=0).job
         if kind not in simulated:
             traced = [simulate(job_of(trace, one), "event", 1, want_trace=True).trace for one in (profile, later)]
             simulated[kind] = [trimmed_mean(taken_s(one)) for one in traced]
@@ -80,8 +82,3 @@ def _late(profile: Cluster, traces: list[Trace]) -> np.ndarray:
         real_s = trimmed_mean(taken_s(trace))
         found.append((real_s, real_s - said_s, (nudged_s - said_s) / NUDGE_S))
     return np.array(found).T
-
-
-def _kind(trace: Trace) -> str:
-    header = played(trace)
-    return repr((header.protocol, header.settings, header.digest, header.batch, header.law, header.steps))

@@ -155,15 +155,11 @@ def _of_job(trace: Trace, profile: Cluster, slower: Cluster) -> tuple[float, flo
         not _sleeps(trace) or replay.protocol_of(trace.header).limits_computing
     ):  # a deadline ends steps, however long ranks slept
         return logs.mean(), logs.std(ddof=1), work, 0.0
-    step_s, later_s = (of.step_s[0].mean() for of in (runs, _simulated(trace, _resuming_later(profile))))
+    later = {name: of.model_copy(update={"resume_s": of.resume_s + NUDGE_S}) for name, of in profile.costs.items()}
+    resuming_later = _simulated(trace, profile.model_copy(update={"costs": later}))
+    step_s, later_s = (of.step_s[0].mean() for of in (runs, resuming_later))
     longer = (later_s - step_s) / NUDGE_S
     return logs.mean(), logs.std(ddof=1), work, longer / step_s if longer > LEAST_LONGER else 0.0
-
-
-def _resuming_later(profile: Cluster) -> Cluster:
-    """The profile with a little more after each sleep."""
-    later = {name: of.model_copy(update={"resume_s": of.resume_s + NUDGE_S}) for name, of in profile.costs.items()}
-    return profile.model_copy(update={"costs": later})
 
 
 def _sleeps(trace: Trace) -> bool:

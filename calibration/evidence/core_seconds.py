@@ -42,27 +42,20 @@ def core_seconds(rows, place: Placement, contention: float = 0.0, switching: flo
         here = (busy | (polling > 0)) & (machine == index)
         if here.any() and machine_of_rank.count(index) > 1:
             times_s = rows["start_s"].to_numpy(float)[here], rows["end_s"].to_numpy(float)[here]
-            seconds[here] = _shared(*times_s, busy[here], polling[here], count, contention)
+            weights = [busy[here].astype(int), polling[here]]
+            seconds[here] = _integral(*times_s, weights, Device(count, 0.0, contention).pace)
     return np.where(busy | on_gpus, seconds, lasted_s)
 
 
 def _gpu_seconds(rows, place: Placement, switching: float) -> np.ndarray:
     """Seconds that each computation would have taken alone on its GPU: the integral of its pace."""
-    numbers = {gpu: number for number, gpu in enumerate(dict.fromkeys(place.gpu_of_rank()))}
-    gpu_of_rank = np.array([numbers[gpu] for gpu in place.gpu_of_rank()])
-    gpu, start_s, end_s = (
-        gpu_of_rank[rows["rank"].to_numpy(int)],
-        *(rows[name].to_numpy() for name in ("start_s", "end_s")),
-    )
+    gpus, pace = place.gpu_of_rank(), Device(1, 0.0, switching=switching).pace
+    gpu = np.array([gpus.index(of) for of in gpus])[rows["rank"].to_numpy(int)]
+    start_s, end_s = rows["start_s"].to_numpy(), rows["end_s"].to_numpy()
     seconds = end_s - start_s
-    for number in range(len(numbers)):
+    for number in np.unique(gpu):
         here = gpu == number
-        if here.any():
-            at_once = np.ones(here.sum(), int)
-            gpu_of_ranks = Device(1, 0.0, switching=switching)
-            seconds[here] = _integral(
-                start_s[here], end_s[here], [at_once], np.vectorize(gpu_of_ranks.pace, otypes=[float])
-            )
+        seconds[here] = _integral(start_s[here], end_s[here], [np.ones(here.sum(), int)], pace)
     return seconds
 
 
@@ -75,22 +68,15 @@ def _polls(rows, seconds: np.ndarray, place: Placement) -> np.ndarray:
     return np.minimum(1.0, share)
 
 
-def _shared(start_s, end_s, busy, polling, cores: int, contention: float) -> np.ndarray:
-    """The integral of the cores' pace over each row."""
-    return _integral(
-        start_s, end_s, [busy.astype(int), polling], np.vectorize(Device(cores, 0.0, contention).pace, otypes=[float])
-    )
-
-
-def _integral(start_s, end_s, weights: list[np.ndarray], of: Callable[..., np.ndarray]) -> np.ndarray:
-    """The integral over each row of a function of what is at once: sums of the rows' weights, of the first at least 1.
+def _integral(start_s, end_s, weights: list[np.ndarray], pace: Callable[..., float]) -> np.ndarray:
+    """The integral over each row of the pace of what is at once: sums of the rows' weights, of the first at least 1.
 
     It is exact, because these are constant between starts and ends.
     """
     times_s = np.concatenate([start_s, end_s])
     order = np.argsort(times_s, kind="stable")
     first, *others = (np.cumsum(np.concatenate([one, -one])[order])[:-1] for one in weights)
-    rates = of(np.maximum(first, 1), *(np.maximum(other, 0.0) for other in others))
+    rates = np.vectorize(pace, otypes=[float])(np.maximum(first, 1), *(np.maximum(other, 0.0) for other in others))
     virtual_s = np.concatenate([[0.0], np.cumsum(np.diff(times_s[order]) * rates)])
     at_s = np.empty(len(times_s))
     at_s[order] = virtual_s

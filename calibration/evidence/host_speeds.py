@@ -53,7 +53,12 @@ def tell_apart(factor: np.ndarray, host: np.ndarray, count: int, quarters: np.nd
         quarters: the mean factors of a single run's quarters, shape (hosts, 4); None of several runs, or if not known.
     """
     logs = np.log(factor)
-    believed, note = _repeats(logs, host) if quarters is None else _lasts(np.log(quarters))
+    if quarters is None:
+        believed, note = _told([logs[host == one] for one in np.unique(host)], "repeat from run to run", "")
+    else:
+        parts = np.log(quarters)
+        later = "; other runs may have other speeds"
+        believed, note = _told(list(parts - parts.mean(axis=0)), "last through the one run", later, parts.shape[1])
     effect = np.array([np.median(logs[host == h]) if believed and (host == h).any() else np.nan for h in range(count)])
     effect = np.where(np.isnan(effect), np.nanmedian(effect) if believed else 0.0, effect)
     effect = effect - np.median(effect)
@@ -72,7 +77,8 @@ def of_ranks(values: Sequence[np.ndarray]) -> tuple[np.ndarray, float]:
     several = [np.array_split(np.log(one), min(QUARTERS, len(one))) for one in values]
     parts = np.array([[np.median(part) for part in of_rank] for of_rank in several])
     middle = np.array([np.median(np.log(one)) for one in values])
-    p = 1.0 if np.ptp(parts.mean(axis=1)) < factors.ROUND_OFF else _chance_of_parts(parts)
+    equal = np.ptp(parts.mean(axis=1)) < factors.ROUND_OFF
+    p = 1.0 if equal else _chance(list(parts - parts.mean(axis=0)), blocks=parts.shape[1])
     return np.exp(middle - (middle.min() if len(middle) == 2 else np.median(middle))), p
 
 
@@ -83,33 +89,23 @@ def are_slow(times: np.ndarray, p: float) -> np.ndarray:
     return (logs > np.clip(spread, np.log1p(LEAST), np.log(2))) & (p < SIGNIFICANT)
 
 
-def _repeats(logs: np.ndarray, host: np.ndarray) -> tuple[bool, str]:
-    groups = [logs[host == h] for h in np.unique(host)]
+def _told(groups: list[np.ndarray], how: str, but: str, blocks: int = 1) -> tuple[bool, str]:
+    """Whether differences between hosts are believed, and a note.
+
+    Args:
+        groups: logarithms of factors of each host.
+        how: the differences of hosts show themselves.
+        but: what is to be known of them where they are believed.
+        blocks: see `_chance`.
+    """
     if len(groups) < 2 or min(map(len, groups)) < 2:
         return False, "hosts taken as equally fast: no two runs on different hosts separate a slow host from a slow run"
-    if np.ptp(logs) == 0:
+    if np.ptp([group.mean() for group in groups]) < factors.ROUND_OFF:
         return False, "hosts equally fast"
-    p = _chance(groups)
+    p = _chance(groups, blocks)
     if p < SIGNIFICANT:
-        return True, f"hosts' speeds fitted: repeated from run to run (p = {p:.2g})"
-    return False, f"hosts taken as equally fast: their differences do not repeat from run to run (p = {p:.2g})"
-
-
-def _lasts(logs: np.ndarray) -> tuple[bool, str]:
-    if np.ptp(logs.mean(axis=1)) < factors.ROUND_OFF:
-        return False, "hosts equally fast"
-    p = _chance_of_parts(logs)
-    if p < SIGNIFICANT:
-        return (
-            True,
-            f"hosts' speeds fitted: they lasted through the one run (p = {p:.2g}), other runs may have other speeds",
-        )
-    return False, f"hosts taken as equally fast: their differences did not last through the one run (p = {p:.2g})"
-
-
-def _chance_of_parts(logs: np.ndarray) -> float:
-    """The same of parts of one run, shape (groups, parts): what all have alike in a part says nothing."""
-    return _chance(list(logs - logs.mean(axis=0)), blocks=logs.shape[1])
+        return True, f"hosts' speeds fitted: their differences {how} (p = {p:.2g}){but}"
+    return False, f"hosts taken as equally fast: their differences do not {how} (p = {p:.2g})"
 
 
 def _chance(groups: list[np.ndarray], blocks: int = 1) -> float:

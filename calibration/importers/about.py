@@ -28,7 +28,6 @@ class About:
         link: between the hosts; None if nobody knows.
         tested: what measured the link; empty if the user gave it, or the log itself tells it.
         ranks: of the run, where the log does not say; None if it does.
-        accumulated: minibatches of a step whose gradients are accumulated, where a table does not say; 1 if None.
         items: samples or tokens that a log's rate counts in a step; None if the batch tells them.
         item_bytes: of a number of the gradients, as ranks sum them.
         names: of a table's columns, and the unit of its times.
@@ -42,7 +41,6 @@ class About:
     link: Link | None = None
     tested: str = ""
     ranks: int | None = None
-    accumulated: int | None = None
     items: int | None = None
     item_bytes: float = ITEM_BYTES
     names: Names = AS_NAMED

@@ -2,16 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from calibration.laws.ranks import Varies
 from sim.laws import Independent, Law, Persistent, SlowRanks, Stragglers, Together
-
-
-def without_slow_ranks(values: dict[int, np.ndarray], found: Varies | None) -> np.ndarray:
-    """All values, those of slow ranks over their slowness; shape (count,)."""
-    slow = found.slow if found else {}
-    return np.concatenate([series / slow.get(rank, 1.0) for rank, series in values.items()])
 
 
 def stragglers(law: Law, found: Varies | None, unit: str, median: float) -> Stragglers:

@@ -50,7 +50,8 @@ def run(given: argparse.Namespace) -> None:
 def _fitted(given: argparse.Namespace, measured: sources.Measured) -> tuple[Stragglers, list[str]]:
     """The law that slows workers down, and the lines about it."""
     found = ranks.varies(measured.values) if _steps_are_known(measured) and not measured.zeros else None
-    values = best.without_slow_ranks(measured.values, found)
+    slow = found.slow if found else {}
+    values = np.concatenate([series / slow.get(rank, 1.0) for rank, series in measured.values.items()])
     laws, notes = ranking.ranked(values)
     if not laws:
         raise WrongSetting(given.file, notes[0], "values that some law can have")

@@ -56,14 +56,12 @@ def profile(
     workload: str | Workload,
     protocol: str | None = None,
     link: Link | None = None,
-    accumulated: int | None = None,
 ) -> Cluster:
     """The profile of the hosts in a table.
 
     Args:
         protocol: one of PROTOCOLS, or of SERVED; that which meets the table better if None.
         link: between hosts, by name; where rows are of several hosts, its bandwidth is what is known of a byte before them.
-        accumulated: minibatches of a step, where no column says them.
 
     Raises:
         WrongSetting: a table that cannot be, too few rows, another protocol, or a link that is slower than rows show.
@@ -73,7 +71,7 @@ def profile(
     if protocol is not None and protocol not in PROTOCOLS + SERVED:
         allowed = f"{', '.join(PROTOCOLS + SERVED)}, or nothing: the one that meets the table"
         raise WrongSetting("--protocol", protocol, allowed)
-    rows, model = table.read(path, accumulated), workloads.read(workload)
+    rows, model = table.read(path), workloads.read(workload)
     _check(rows, path)
     if rows.servers is not None and protocol in PROTOCOLS:
         raise WrongSetting("--protocol", protocol, f"{', '.join(SERVED)}: {path} has a column servers")

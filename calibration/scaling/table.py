@@ -81,11 +81,8 @@ def evenly(size: int, most: int) -> np.ndarray:
     return np.unique(np.linspace(0, size - 1, min(size, most)).astype(int))
 
 
-def read(path: str | Path, accumulated: int | None = None) -> Table:
+def read(path: str | Path) -> Table:
     """The table in a CSV or parquet file.
-
-    Args:
-        accumulated: minibatches of a step, where no column says them; 1 if None.
 
     Raises:
         WrongSetting: no such table, a column that is missing, or numbers that cannot be.
@@ -95,9 +92,7 @@ def read(path: str | Path, accumulated: int | None = None) -> Table:
     if not 0 < len(table) <= MOST_ROWS:
         raise WrongSetting(f"{path}: rows", len(table), f"1 to {MOST_ROWS:,}")
     named = next((name for name in ACCUMULATED if name in table.columns), None)
-    if named and accumulated:
-        raise WrongSetting("--accumulate", accumulated, f"nothing: {path} has a column {named}")
-    found = table[list(NEEDED)].assign(minibatches=table[named] if named else accumulated or 1)
+    found = table[list(NEEDED)].assign(minibatches=table[named] if named else 1)
     for name, allowed in WORDS.items():
         if name in table.columns:
             found[name] = [_number(word, allowed, f"{path}: {name}") for word in table[name].tolist()]

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from sim.job.scenario import Scenario
     from sim.recording.traces import Trace
 
+CLOSED = "the interval is by closed forms, because time ran out; --within SECONDS simulates it"
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Result:
@@ -38,6 +40,7 @@ class Result:
         search: what a search for the number of variable partitions found, if there was one.
         speeds: where nobody said which algorithm sums, samples a second with each candidate.
         assumed: the options that were chosen because nobody gave them, in a line.
+        bounded: whether there was no time to simulate what is not known, so that closed forms say it.
     """
 
     scenario: Scenario
@@ -50,6 +53,7 @@ class Result:
     search: Search | None = None
     speeds: dict[str, float] | None = None
     assumed: str | None = None
+    bounded: bool = False
 
     @property
     def kept_trace(self) -> Trace:
@@ -114,7 +118,8 @@ class Result:
         found += notes(self.scenario, self.outcome, self.world, self.trace)
         if self.speeds:
             found.append(candidates.said(self.scenario, self.speeds))
-        return found + [str(self.search)] * (self.search is not None) + cut_short(self.asked, self.done)
+        found += [str(self.search)] * (self.search is not None)
+        return found + (cut_short(self.asked, self.done) or [CLOSED] * self.bounded)
 
     @cached_property
     def basis(self) -> list[Number]:

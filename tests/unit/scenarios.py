@@ -1,15 +1,10 @@
 """Scenarios without a random number: every protocol on many clusters, whose hosts all differ in speed."""
 
-from collections.abc import Iterator
-
 from sim import protocols
-from sim.base.errors import WrongSetting
-from sim.job.scenario import Scenario
 from sim.model import workload
 from sim.model.costs import Costs, Line
 from sim.platform.cluster import Cluster, Host, Link, Tcp
 
-EXACT_S = 1e-9
 SPEEDS = tuple(1 - i / 37 for i in range(9))  # no two hosts alike, or events at one moment could come in either order
 CREDIT = Link(sustained_bytes_per_s=2e7)
 FAIR = Link(
@@ -68,7 +63,6 @@ SETTINGS = (
     ("horovod", "by_name=true"),
     ("horovod", "order=uniform", "fusion_bytes=100000"),
 )
-SPARSE = (("hybrid",), ("hybrid", "local_aggregation=false"), ("allreduce", "sparse_as_dense=false"))
 
 
 def bare(name: str) -> workload.Workload:
@@ -82,23 +76,3 @@ def bare(name: str) -> workload.Workload:
         reduce=Line(base_s=2e-5, slope_s=1e-9),
     )
     return of.model_copy(update={"costs": costs})
-
-
-def scenarios() -> Iterator[tuple[str, Scenario]]:
-    """Those that the front door accepts, by name."""
-    for cluster in CLUSTERS:
-        for said in SETTINGS:
-            for servers in (1, 2) if said[0].startswith("ps") else (1,):
-                yield from made(cluster, said, "toy_fc", 5, servers)
-        for said in SPARSE:
-            yield from made(cluster, said, "bigram", 4, 2)
-
-
-def made(cluster: str, said: tuple[str, ...], named: str, workers: int, servers: int) -> Iterator[tuple[str, Scenario]]:
-    protocol = protocols.make(said[0], list(said[1:]))
-    size = {"workers": workers, **({"servers": servers} if servers > 1 else {})}
-    try:
-        of = Scenario(protocol, bare(named), cluster=CLUSTERS[cluster], steps=6, warmup=1, batch=64, **size)
-    except WrongSetting:
-        return
-    yield f"{cluster}: {' '.join(said)}, {named}, {workers} workers, {servers} servers", of

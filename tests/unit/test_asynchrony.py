@@ -191,20 +191,6 @@ def delays_of(scenario: Scenario, rank: int):
     return Drawn(scenario, scenario.protocol.delay_std_s).noises(0, rank, "delay")
 
 
-def test_delays_have_the_mean_of_a_folded_normal():
-    delays = delays_of(job("amb-dg", "delay_std_s=0.05"), 1).first(100_000)
-    assert delays.mean() == pytest.approx(0.05 * math.sqrt(2 / math.pi), rel=0.01)
-    assert (delays >= 0).all()
-
-
-@pytest.mark.parametrize("name", BOTH)
-def test_no_delay_is_the_limit_of_short_delays(name):
-    luck = {"stragglers": stragglers.read("niagara*0.01"), "speeds": (1, 1.07, 0.93, 0.81)}
-    luck["link"] = Link(latency_s=1e-3)
-    none, short = (of_trace(event.trace(job(name, f"delay_std_s={std_s}", **luck))) for std_s in (0, 1e-11))
-    np.testing.assert_allclose(none.step_s, short.step_s, atol=1e-8)
-
-
 def test_the_first_update_comes_after_both_delays():
     scenario = job("kbatch-async", "gradients=1", "delay_std_s=0.05", workers=1, warmup=0)
     first_s = of_trace(event.trace(scenario)).step_s[0, 0]
@@ -239,18 +225,3 @@ def test_delays_make_gradients_stale_and_the_note_says_so(name):
 def test_one_process_alone_is_refused(name):
     with pytest.raises(WrongSetting, match=f"--workers.*from 1 with {name}"):
         job(name, workers=0)
-
-
-@pytest.mark.parametrize(
-    ("name", "assignment"),
-    [
-        ("kbatch-async", "gradients=-1"),
-        ("kbatch-async", "delay_std_s=inf"),
-        ("amb-dg", "window_s=-1"),
-        ("amb-dg", "partitions=11"),
-        ("amb-dg", "time_limit_s=-1"),
-    ],
-)
-def test_wrong_settings(name, assignment):
-    with pytest.raises(WrongSetting, match=assignment.partition("=")[0]):
-        job(name, assignment)

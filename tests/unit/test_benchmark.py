@@ -98,13 +98,6 @@ def test_repeats_are_apart_and_every_cell_is_in_each():
     assert [name[:-2] for name in first] != [name[:-2] for name in second]
 
 
-def test_the_best_is_marked(rows, capsys):
-    benchmark.show(rows, "planted")
-    shown = capsys.readouterr().out
-    assert "*2" in shown
-    assert "…" not in shown
-
-
 @pytest.mark.parametrize(
     ("words", "named"),
     [

@@ -73,17 +73,6 @@ def test_partitions_are_fitted_only_where_a_protocol_has_them():
     assert {cell.protocol for cell in plan.fitted(asked(protocols=("amb-dg",)), 0.1)} == {"fmb", "amb", "amb-dg"}
 
 
-def test_a_limit_cuts_the_computing_that_was_measured():
-    (cell, _) = (cell for cell in plan.checked(asked(), 0.5) if cell.protocol == "amb")
-    assert cell.time_limit_s == pytest.approx(plan.LIMIT * 0.5)
-
-
-def test_a_batch_takes_what_its_samples_take_more():
-    """Steps of a line with 1 ms for each sample."""
-    few = asked()
-    assert plan.computing_s(few, (0.128, 0.001 * (few.batch // few.partitions))) == pytest.approx(0.128)
-
-
 WRONG = {
     "protocol": (["--protocol", "abm"], ["abm", "amb"]),
     "overlaps": (["--protocol", "horovod"], ["--protocol", "horovod", "not fitted"]),

@@ -78,13 +78,6 @@ def test_slower_computing_is_rejected_and_named(files, capsys):
     assert (code, next(iter(found["activities_s"]))) == (1, "compute")
 
 
-def test_a_page_says_what_is_off(files, capsys):
-    check.main([str(files / "p.toml"), str(files / "run.parquet")])
-    page = capsys.readouterr().out
-    assert page.splitlines()[1].startswith("run ")
-    assert "all of 1 job within the tolerance of 10%" in page
-
-
 @pytest.mark.slow
 def test_repeats_of_a_job_are_judged_together(files, capsys):
     """One run that is 14 % slow fails alone, and not beside two that are not; a table has 80 columns."""

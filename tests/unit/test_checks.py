@@ -108,6 +108,6 @@ def test_numbers_that_no_cost_can_be_fail_the_fit(monkeypatch):
     for broken in (lambda *_: np.float64(1) / np.zeros(1)[0], lambda *_: 1 / 0, lambda *_: Host(cores=-1)):
         with pytest.raises(RunFailed, match=r"^no costs fit a run: "), checks.fitting("a run"):
             broken()
-    monkeypatch.setattr("calibration.profiles._made", lambda *_: np.log(np.zeros(1)))
+    monkeypatch.setattr("calibration.profiles.of_traces", lambda *_: np.log(np.zeros(1)))
     with pytest.raises(RunFailed, match="no costs fit mine: divide by zero"):
         make([Source("mine", run())], "x")

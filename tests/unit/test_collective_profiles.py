@@ -197,19 +197,3 @@ def test_calls_that_overlap_are_as_many_as_cycles_find_gradients():
 def test_apart_and_overlapping_are_refused_together():
     with pytest.raises(WrongSetting, match="one of the two"):
         collectives.fit([planted("mlp", 2, True), overlapping("mlp", 2, 4e-3)], ["a", "b"], 2, 0.0)
-
-
-def test_the_experiment_predicts_no_run_that_it_fits():
-    from dataclasses import replace
-
-    from experiments import collectives as experiment
-
-    plan = experiment.plan(0)
-    predicted = {replace(cell, steps=0, called=None) for cell in plan.predicted}
-    assert not predicted & {replace(cell, steps=0) for cell in plan.fitted}
-    assert max(cell.workers for cell in plan.fitted) == 2
-    assert {way.profile for way in experiment.WAYS.values()} == set(experiment.FITTED)
-    for name, way in experiment.WAYS.items():
-        ranks = {cell.workers for cell in plan.predicted if cell.called == name}
-        assert ranks == {2, 3, 4}
-        assert way.batch not in {cell.batch for cell in plan.fitted if cell.workload == way.workload}

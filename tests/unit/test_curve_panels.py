@@ -46,12 +46,6 @@ def test_a_panel_draws_what_its_name_says(learning, drawn, name):
     assert axes.get_xlabel() == words[against]
 
 
-def test_the_names_are_all_that_can_be_drawn():
-    assert {tuple(name.split("_vs_")) for name in plot.LEARNING} == {(y, x) for y in Y for x in X}
-    assert set(panels.AGAINST) == set(X)
-    assert set(panels.MEASURES) == set(Y)
-
-
 def test_replications_share_a_style_and_a_line_of_the_legend(learning, drawn):
     """Ten lines in two styles: replications of a job count once."""
     runs = [("real", other(learning, world="mpi"))]
@@ -123,18 +117,6 @@ def written(learning, trace, tmp_path, monkeypatch):
     other(learning, seed=1).write("b.jsonl")
     Trace(replace(trace.header, batch=18), trace.rows).write("without.jsonl")
     return tmp_path
-
-
-@pytest.mark.parametrize(
-    "words",
-    [["accuracy_vs_time", "loss_vs_step", "accuracy_vs_time"], ["learning"]],
-    ids=["some", "all"],
-)
-@pytest.mark.parametrize(("ending", "magic"), [("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<?xml")])
-@pytest.mark.slow
-def test_a_command_makes_one_picture(written, words, ending, magic):
-    assert plot.main(["a.jsonl", "b.jsonl", "--panels", *words, "-o", f"x.{ending}"]) == 0
-    assert (written / f"x.{ending}").read_bytes().startswith(magic)
 
 
 @pytest.mark.parametrize(

@@ -50,14 +50,6 @@ def test_list_and_front_name_one_winner_whatever_each_was_simulated_with():
     assert [one.usd_per_hour for one in found.front] == [0.5, 1.0, 2.0, 3.0]
 
 
-def test_a_front_is_of_what_was_simulated():
-    """A candidate that a bound alone makes fast beats nothing."""
-    unknown, known = some((1.0, 9000.0, 0), (2.0, 1800.0, 2))
-    unknown.figures = None
-    unknown.at_most = 9000.0
-    assert search.front([unknown, known], partial(plan._axes, asked()), OVER, 2) == [known]
-
-
 def test_the_page_says_that_a_plan_was_cut_short_and_so_does_its_json():
     found = cut((3.0, 3000.0, WHOLE))
     assert found.as_json()["notes"] == show.notes(found)

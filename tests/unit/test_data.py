@@ -121,13 +121,6 @@ def test_digits_are_all_there_and_resizing_keeps_the_picture():
         np.testing.assert_allclose(large.train_x[:, ::4, ::4, channel], small.train_x[..., 0], atol=1e-6)
 
 
-def test_the_seed_draws_synthetic_pictures():
-    first, again, other = (load("synthetic", (5,), 3, seed).train_x for seed in (1, 1, 2))
-    np.testing.assert_array_equal(first, again)
-    assert not np.array_equal(first, other)
-    assert load("synthetic", (5,), 3, 1).name == "synthetic 5"
-
-
 @pytest.mark.parametrize("zipped", [True, False])
 def test_idx_folder(tmp_path, zipped):
     check_mnist(load(str(write_idx(tmp_path, zipped)), SHAPE, 10, 0), tmp_path.name)

@@ -15,7 +15,6 @@ from sim.base.deadline import ended_after
 from sim.base.errors import RunFailed
 from sim.job.scenario import Scenario
 from sim.model import workload
-from sim.model.nominal import layer_shares
 
 
 @pytest.fixture(autouse=True)
@@ -96,29 +95,6 @@ def test_a_text_that_does_not_end_is_named_with_its_line(module, monkeypatch):
     scenario = Scenario(protocols.make(f"{name}:Endless"), workload.read("mlp"))
     with pytest.raises(RunFailed, match=rf"^{name}.py:\d+: no answer after"):
         simulation.simulate(scenario, "event", within_s=1e-3)
-
-
-def test_patience_grows_with_what_was_said():
-    found = [needs.patience_s(within_s) for within_s in (1e-6, 5, 10, 60, 500, math.inf)]
-    assert found == [30, 50, 100, 120, 500, math.inf]
-
-
-class Counted(int):
-    """A size that counts how often it is added."""
-
-    added = 0
-
-    def __radd__(self, other):
-        Counted.added += 1
-        return int(other) + int(self)
-
-
-def test_shares_of_many_variables_are_found_in_one_pass():
-    """10^5 of them took minutes, because each looked at all."""
-    Counted.added = 0
-    shares = layer_shares([Counted(2)] * 50, "parameters")
-    assert Counted.added == 50
-    assert sum(shares) == pytest.approx(2 / 3)
 
 
 @pytest.mark.processes

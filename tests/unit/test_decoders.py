@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 import tomllib
 
 import pytest
+from test_sources import by_rule
 
 from experiments import figures
 from experiments.figures import CHOICE, HELD_OUT
 
 LISTED = tomllib.loads((figures.FOLDER / "decoders.toml").read_text(encoding="utf-8"))
 ELSEWHERE = {source.name: source for source in figures.sources()}
-
-
-def by_rule(cluster: str) -> str:
-    return CHOICE if int(hashlib.sha256(cluster.encode()).hexdigest()[0], 16) % 2 else HELD_OUT
 
 
 @pytest.mark.parametrize("name", LISTED)

@@ -9,7 +9,6 @@ from datetime import date
 from functools import cache
 from importlib import import_module
 from inspect import isfunction, ismodule
-from pathlib import Path
 
 import pytest
 from documents import PAGES, ROOT, fences
@@ -48,11 +47,6 @@ def test_a_command_has_the_options_that_a_page_names(page, line):
     assert module in KNOWN
     words = [word for word in shlex.split(words.partition(" > ")[0]) if word not in ("2>&1", "||", "true")]
     import_module(module).parser().parse_args(words)
-
-
-def test_an_option_that_is_not_there_is_seen():
-    with pytest.raises(SystemExit):
-        import_module("sim.run").parser().parse_args(["--cluters", "profile.toml"])
 
 
 def test_the_readme_is_short_and_has_the_table_of_the_results():
@@ -153,17 +147,6 @@ def test_a_result_with_a_key_too_many_is_refused(tmp_path):
     (tmp_path / "kept.json").write_text(json.dumps(table))
     with pytest.raises(WrongSetting, match="fit"):
         kept.read(tmp_path / "kept.json")
-
-
-def test_a_fence_is_a_file_a_program_or_commands(tmp_path):
-    page = Path(tmp_path / "page.md")
-    page.write_text(
-        "```toml x.toml\na = 1\n```\n```console varies\n$ python -m a \\\n    --b  # why\nsaid\n```\n```python\n1\n```\n"
-    )
-    file, commands, program = fences(page)
-    assert (file.file, file.text, file.commands()) == ("x.toml", "a = 1\n", [])
-    assert (commands.commands(), commands.words, commands.file) == ([("python -m a --b", "said\n")], ("varies",), None)
-    assert (program.language, program.file) == ("python", None)
 
 
 @pytest.mark.parametrize("fence", [one for page in PAGES for one in fences(page) if one.language == "bash"])

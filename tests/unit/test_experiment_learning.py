@@ -25,14 +25,3 @@ def test_rows_that_any_run_did_not_reach_count_apart():
     assert [one.known for one in rows] == [True, False, False]
     assert learning.figures(rows) == ["1", "20.0%", "0.0%", "2 of 2", "0 of 2", "2"]
     assert learning.figures(rows[1:2]) == ["0", "", "", "", "", "1"]
-
-
-def test_groups_have_every_row_of_theirs():
-    rows = [row(1.0, None, [1.0]), row(1.0, None, [1.0], cell=Cell("amb", 3, 64, 0.06, workload="toy_fc"))]
-    found = learning.groups(rows)
-    assert {name: len(of) for name, of in found.items() if len(of) > 1} == {
-        "accuracy 0.8": 2,
-        "all": 2,
-        "stragglers none": 2,
-    }
-    assert {"protocol fmb", "protocol amb", "workload mlp", "workers 3"} < found.keys()

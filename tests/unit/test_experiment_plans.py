@@ -38,12 +38,6 @@ def test_what_is_predicted_is_not_fitted_and_can_be_run(name):
     assert all(cell.partitions <= cell.batch for cell in predicted if cell.protocol == "amb")
 
 
-def test_amb_dg_is_fitted_on_other_settings_than_it_is_predicted_on(plan):
-    fitted, predicted = ([c for c in cells if c.protocol == "amb-dg"] for cells in (plan.fitted, plan.further))
-    for field in ("workers", "time_limit_s", "settings", "stragglers"):
-        assert not {getattr(c, field) for c in fitted} & {getattr(c, field) for c in predicted}
-
-
 def test_a_partition_of_amb_dg_is_fitted_cold_too(plan):
     """By fmb with a minibatch as small."""
     small = {(c.workload, c.batch) for c in plan.fitted if c.protocol == "fmb"}

@@ -121,12 +121,6 @@ def test_missing_workers_cost_their_share_of_the_time():
     assert lost(scenario, replace(given, every_s=60.0)).missing == pytest.approx(0.1)
 
 
-def test_hosts_that_never_fail_cost_checkpoints_alone():
-    found = lost(job(), replace(GIVEN, mtbf_s=1e9, every_s=540.0))
-    assert found.goodput == pytest.approx(0.9, rel=2e-3)
-    assert best_every_s(0.0, GIVEN) == GIVEN.run_s
-
-
 @pytest.mark.parametrize(
     ("text", "said"),
     [

@@ -11,11 +11,7 @@ import pytest
 from event import by_engine
 
 from calibration import fit
-from calibration.estimators import lines
 from calibration.evidence import factors, sleeps
-from calibration.evidence.core_seconds import core_seconds
-from calibration.evidence.seats import Placement
-from calibration.evidence.work_rows import idle_s
 from calibration.profiles import Probe, Source, make, write
 from sim import command, stragglers
 from sim.base.errors import WrongSetting
@@ -25,7 +21,7 @@ from sim.model import workload
 from sim.model.costs import Costs, Line
 from sim.platform import cluster
 from sim.platform.cluster import Cluster, Host, Link
-from sim.recording.traces import Activity, Header, Trace, read
+from sim.recording.traces import Trace, read
 from sim.texts import AnytimeDelayedGradients, AnytimeMinibatch, FixedMinibatch, Hybrid
 
 PLANTED = Costs(
@@ -143,13 +139,6 @@ def test_partitions_that_follow_one_another_tell_what_a_cold_one_takes_more(plan
     assert found.compute(2) == pytest.approx(1e-2, rel=0.02)
 
 
-def test_what_a_rank_idles_before_it_packs_is_not_counted():
-    """Where cores are fought for, a rank may wait for one there; simulated packing has no cold."""
-    rows = [Activity(0, 1, 1, 0, "compute", 4), Activity(3, 4, 1, 0, "pack", 0, 8), Activity(6, 7, 1, 1, "compute", 4)]
-    trace = Trace.of(Header("fmb", "x", "x", 2, 1, 4, 2, 0), rows)
-    assert idle_s(trace.rows, servers=1).tolist() == [0.0, 0.0, 2.0]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("laws", [["none"], ["niagara*0.03"], ["none", "niagara*0.03"]])
 def test_nothing_is_taken_for_cold_that_is_not(laws):
@@ -210,16 +199,6 @@ def test_shared_cores_do_not_count_twice():
     assert ignored.compute(256) > 1.1 * PLANTED.compute(256)  # negative control
 
 
-def test_core_seconds_by_hand():
-    rows = Trace.of(
-        Header("fmb", "x", "x", 2, 1, 0, 1, 0),
-        [Activity(0, 4, 0, 0, "compute"), Activity(1, 3, 1, 0, "compute"), Activity(0, 4, 2, 0, "sleep")],
-    ).rows
-    one_core = dict(zip(rows["rank"], core_seconds(rows, Placement(("h",), (1,), (0, 0, 0))), strict=True))
-    assert one_core == {0: 3.0, 1: 1.0, 2: 4.0}
-    assert set(core_seconds(rows, Placement(("h",), (2,), (0, 0, 0)))) == {4.0, 2.0}
-
-
 def test_the_probe_gives_machine_and_links():
     link = Link(latency_s=1e-5, overhead_s=2e-4, bandwidth_bytes_per_s=3e9)
     made = make(list(plain())[:1], "p", Probe(cores=4, oversleep_s=2e-4, local=dict(link)))
@@ -256,33 +235,6 @@ def test_partitions_that_renew_are_small_minibatches():
     costs = make([*list(plain())[1:2], Source("dg", event.trace(job))], "dg").costs["mlp"]
     for samples in (32, 256):
         assert costs.compute(samples) == pytest.approx(PLANTED.compute(samples), rel=0.03)
-
-
-def deadline_rows(rng, cv=0.2, limit_s=1.0, turn_s=0.09):
-    factor = np.exp(cv * rng.standard_normal(4000) - cv**2 / 2)
-    turns = np.ceil(limit_s / (factor * turn_s))
-    return turns, factor * turn_s * turns
-
-
-def test_a_deadline_does_not_flatten_the_line():
-    """A slow step does fewer turns in the same time; least squares (the negative control) takes that for a base."""
-    turns, seconds = deadline_rows(np.random.default_rng(0))
-    groups = np.zeros(len(turns))
-    assert lines.fit(turns[:, None], seconds, groups)[0] == pytest.approx(0.09, rel=0.01)
-    slope, base = np.polyfit(turns, seconds, 1)
-    assert slope < 0.02
-    assert base > 0.8
-
-
-def test_lines_of_one_amount_and_of_none():
-    assert lines.line(np.full(3, 10.0), np.array([1.0, 2.0, 3.0])) == (0.0, pytest.approx(0.2))
-    assert lines.line(np.zeros(3), np.array([1.0, 2.0, 3.0])) == (pytest.approx(2.0), 0.0)
-
-
-def test_a_falling_line_is_made_flat():
-    base_s, slope_s = lines.line(np.repeat([1.0, 2.0], 50), np.repeat([2.0, 1.0], 50))
-    assert slope_s == pytest.approx(0, abs=1e-6)
-    assert 1 <= base_s <= 2
 
 
 def lengthened(rows, late, more_s):
@@ -335,16 +287,6 @@ def test_hidden_sleeps_are_told_apart(cv):
     assert std_s / mean_s == pytest.approx(cv, rel=0.15)
 
 
-@pytest.mark.parametrize(
-    ("text", "near"), [("niagara", 1e-6), ("gamma(mean=1,cv=0.5)", 2e-3), ("empirical(values=[0,0,1,1,3])", 2e-3)]
-)
-def test_sleeps_density_is_a_density(text, near):
-    law, grid = stragglers.read(text), np.linspace(-3, 12, 200_001)
-    density = sleeps.density(grid, 0.05, law)
-    assert np.trapezoid(density, grid) == pytest.approx(1, abs=near)
-    assert np.trapezoid(density * grid, grid) == pytest.approx(law.mean, abs=max(near, 1e-3))
-
-
 def test_hidden_sleeps_that_last_are_refused():
     with pytest.raises(WrongSetting, match="independent sleeps"):
         sleeps.net(np.ones(9), stragglers.read("markov(p_slow=0.1, p_recover=0.1, seconds=1)"))
@@ -361,15 +303,6 @@ def test_noise_laws():
     assert np.quantile(mixed.values, 0.9) / np.quantile(mixed.values, 0.1) == pytest.approx(2, rel=0.05)
     assert factors.law(np.ones(500)).cv == 0
     assert factors.law(np.array([1.3])).cv == 0
-
-
-def test_one_slow_rank_in_ten_is_kept_as_it_is():
-    ranks = np.exp(0.01 * np.random.default_rng(3).standard_normal(20))
-    assert isinstance(factors.law(ranks), LogNormal)
-    ranks[7] *= 1.17
-    slow = factors.law(ranks)
-    assert isinstance(slow, Empirical)
-    assert max(slow.values) == pytest.approx(1.17, rel=0.03)
 
 
 @pytest.mark.slow

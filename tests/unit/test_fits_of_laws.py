@@ -8,10 +8,9 @@ import pandas as pd
 import pytest
 
 from calibration import laws as fits
-from calibration.laws import best, ranking, ranks
+from calibration.laws import ranking, ranks
 from calibration.laws.families import FITS, log_likelihood
 from sim import laws, protocols, stragglers
-from sim.base import progress
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
 from sim.model import workload
@@ -176,16 +175,6 @@ def test_a_trace_is_a_table_by_rank(tmp_path, capsys, monkeypatch):
         fits.main([str(tmp_path / "run.parquet"), "--column", "compte"])
 
 
-def test_a_long_fit_says_how_far_it_is(capsys, monkeypatch):
-    """Of each refit: 39 of a family, and of many values each takes a second."""
-    monkeypatch.setattr(progress, "EVERY_S", 0.0)
-    monkeypatch.setattr(progress, "EVERY_SHARE", 0.0)
-    ranking.ranked(planted()[0])
-    said = capsys.readouterr().err.splitlines()
-    assert len(said) > ranking.refits(200)
-    assert all(line.startswith("fitting laws: ") for line in said)
-
-
 def test_constant_values_are_constant(tmp_path):
     out = tmp_path / "law.toml"
     fits.main([table(tmp_path, {0: np.full(20, 0.25)}), "-o", str(out)])
@@ -235,9 +224,3 @@ def test_files_that_are_no_measurements_are_refused_in_a_line(what, ending, tmp_
     with pytest.raises(WrongSetting, match=r"^[^\n]+$"):
         fits.main([str(path), "--by", "rank", "-o", str(out)])
     assert not out.exists()
-
-
-def test_laws_of_either_unit():
-    law = laws.Gamma(mean=0.2, cv=0.5)
-    assert best.stragglers(law, None, "seconds", 0.1) == law
-    assert best.stragglers(law, None, "factor", 0.1) == laws.Independent(factor=laws.Gamma(mean=2, cv=0.5))

@@ -111,14 +111,6 @@ def test_a_batch_that_cannot_fit_is_said(batch, begins):
     assert [answer.notes[-1]] * (batch == 2) == [one for one in notes.explained(answer.scenario) if "takes" in one]
 
 
-def test_a_plan_leaves_out_batches_that_cannot_fit():
-    asked = {"workload": "gpt3_1.3b", "hosts": ["p4d.24xlarge"], "counts": [1], "samples_per_s": 1}
-    asked |= {"protocols": ["allreduce"], "batches": [8, 128]}
-    found, thrown = search.screened(Room(question.read(None, asked)))
-    assert [one.configuration.batch for one in found] == [8]
-    assert thrown == {"do not fit the 40 GB of A100: a worker takes 41.6 GB (optimiser momentum)": 1}
-
-
 def test_less_than_the_parts_is_taken_as_measured():
     small = model(memory_bytes="6 GB")
     assert [gpu_memory.of_job(job(small, batch=batch)).bytes for batch in (1, 4, 8)] == [6 * GB, 6 * GB, 12 * GB]

@@ -159,14 +159,6 @@ def test_an_uncalibrated_answer_is_within_the_factor_it_states(runs):
     assert "within a factor 2.6, nine times in ten" in found.notes[0]
 
 
-@pytest.mark.usefixtures("installed")
-def test_the_engine_has_the_same_ends():
-    quiet = job([Host(gpu="V100", count=3)], workers=2, protocol="fmb")
-    there, here = (simulate(quiet, world, 5).outcome for world in ("event", "engine"))
-    assert here.throughput() == pytest.approx(there.throughput())
-    assert here.ends["all work"] == pytest.approx(there.ends["all work"], rel=1e-6)
-
-
 def test_an_unknown_gpu_says_so():
     said = sources.notes(job(Host(gpu="A10G")))[0]
     assert "as no model's rate on A10G in this format was at hand" in said
@@ -325,12 +317,6 @@ def test_a_type_is_a_start_and_what_is_given_counts():
     assert placed.network.bandwidth_bytes_per_s == 1.25e9
 
 
-def test_hosts_of_several_types_have_the_slowest_network():
-    mixed = Cluster(hosts=[{"type": "p4d.24xlarge"}, {"type": "p2.xlarge"}, {"type": "p3.8xlarge"}])
-    assert mixed.network == catalogue.find("hosts", "p2.xlarge").network
-    assert mixed.local == catalogue.find("links", "NVLink 2")
-
-
 HEAD = 'schema = "cluster/1"\n'
 
 
@@ -359,9 +345,3 @@ def test_names_that_are_none(text, said, tmp_path):
 def test_a_cluster_that_is_none(text):
     with pytest.raises(WrongSetting, match="--cluster"):
         cluster.read(text)
-
-
-def test_the_same_tensor_cores_do_both_formats_of_16_bits():
-    a100 = catalogue.find("gpus", "A100")
-    assert a100.reached("bf16") == a100.reached("fp16")
-    assert a100.is_known("bf16")

@@ -138,11 +138,6 @@ def test_a_cell_is_named_by_its_number(said, tmp_path):
     assert said("real.campaign", [str(file)]).startswith(f"real.campaign: {file}: cell 2: --workers: given 'two'")
 
 
-@pytest.mark.parametrize(("option", "value"), [("--task", "1"), ("--ps-hosts", "a:1"), ("--worker-hosts", "a:1")])
-def test_options_of_one_process_are_refused_without_its_job(option, value, said):
-    assert "nothing without --job" in said("real.run", [option, value])
-
-
 def test_a_parser_reads_one_line_after_another():
     parser = import_module("experiments.run").parser()
     assert [parser.parse_args(["--out", out]).out for out in "ab"] == ["a", "b"]

@@ -6,7 +6,7 @@ import event
 import numpy as np
 import pytest
 
-from sim import protocols, stragglers
+from sim import protocols
 from sim.answers.outcome import of_trace
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
@@ -82,14 +82,6 @@ def test_bytes_are_conserved_however_they_are_fused(order, fusion_bytes):
     assert (sent == 2 * 3 * BYTES).all()
 
 
-@pytest.mark.parametrize("settings", [["order=end"], ["fusion_bytes=0", "cycle_s=0"]])
-def test_more_bandwidth_is_never_slower(settings):
-    """Of as many calls: with overlap and fusion a faster network may find fewer gradients ready at a time."""
-    links = [LINK.model_copy(update={"bandwidth_bytes_per_s": b}) for b in (1e7, 3e7, 1e8, 1e9, 1e10)]
-    took_s = [step_s(job("horovod", *settings, link=link)) for link in links]
-    assert took_s == sorted(took_s, reverse=True)
-
-
 def test_back_propagation_hides_communication_but_for_what_is_ready_last():
     """Not slower than one after the other, not faster than the longer; a third of compute is before the first gradient."""
     fast, slow = (LINK.model_copy(update={"bandwidth_bytes_per_s": b}) for b in (1e8, 2e7))
@@ -133,15 +125,6 @@ def test_all_wait_for_the_slowest_and_only_when_they_have_computed():
     assert of_trace(trace).step_s.mean() == pytest.approx(1.2, rel=0.05)
     idle = of_trace(trace).idle_fraction[0]
     np.testing.assert_allclose(idle, [0.75, 0.75, 0.75, 0], atol=0.03)
-
-
-@pytest.mark.parametrize("order", ["parameters", "uniform", "end"])
-@pytest.mark.parametrize("workers", [1, 3, 6])
-def test_every_rank_updates_with_the_samples_of_all(order, workers):
-    trace = event.trace(job("horovod", f"order={order}", workers=workers, stragglers=stragglers.read("niagara*0.1")))
-    updates = trace.rows[trace.rows["activity"] == "update"]
-    assert len(updates) == 5 * workers
-    assert (updates["samples"] == 10 * workers).all()
 
 
 def test_gradients_are_ready_in_proportion():

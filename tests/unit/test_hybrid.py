@@ -105,35 +105,11 @@ def test_sparse_variables_gathered_grow_with_the_workers(workers):
             assert 0 <= port - (workers - 1) * rows_bytes <= 2 * (workers - 1) * ITEM_BYTES
 
 
-def test_hybrid_carries_the_sum_of_both():
-    """And a header with each of the ring's messages, as with all messages where there are servers."""
-    both, dense, sparse = (
-        carried(job("hybrid", variables=v, servers=4, variable_partitions=4))
-        for v in ((DENSE, SPARSE), (DENSE,), (SPARSE,))
-    )
-    assert both == [d + s + 2 * 3 * HEADER_BYTES for d, s in zip(dense, sparse, strict=True)]
-
-
 def test_a_variable_summed_as_dense_costs_what_a_dense_one_does():
     sparse, dense = (
         step_s(job("allreduce", variables=(v,))) for v in (SPARSE, SPARSE.model_copy(update={"rows": None}))
     )
     np.testing.assert_array_equal(sparse, dense)
-
-
-def test_all_workers_join_every_update():
-    for name, *assignments in (
-        ("hybrid",),
-        ("hybrid", "local_aggregation=false"),
-        ("allreduce", "sparse_as_dense=false"),
-    ):
-        scenario = job(
-            name, *assignments, hosts=[Host(count=2, cores=2)], servers=2, variable_partitions=2, stragglers=LAW
-        )
-        trace = event.trace(scenario)
-        updates = trace.rows[trace.rows["activity"] == "update"]
-        assert set(updates["samples"][updates["samples"] > 0]) == {40}
-        assert updates[updates["samples"] > 0].groupby("rank").size().tolist() == [6] * scenario.ranks
 
 
 @pytest.mark.slow
@@ -229,10 +205,6 @@ def test_expected_rows_are_those_of_draws(zipf, draws):
     weights = np.arange(1, rows + 1) ** -zipf
     seen = [len(set(rng.choice(rows, draws, p=weights / weights.sum()))) for _ in range(400)]
     assert distinct(draws, rows, zipf) == pytest.approx(np.mean(seen), abs=5 * np.std(seen) / 20 + 1e-9)
-
-
-def test_uniform_rows_have_their_closed_form():
-    assert distinct(70, 100, 0) == pytest.approx(100 * (1 - 0.99**70))
 
 
 @pytest.mark.parametrize("zipf", [0.0, 1.0])

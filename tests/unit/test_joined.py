@@ -164,38 +164,30 @@ CONTENTS = {
 }
 
 
-@pytest.mark.parametrize("kind", CONTENTS)
-@pytest.mark.parametrize("ending", ["csv", "txt"])
-def test_a_file_that_nobody_named_is_of_the_kind_of_its_first_lines(kind, ending, tmp_path):
-    (tmp_path / f"a.{ending}").write_text(CONTENTS[kind])
-    assert [one.kind for one in parsed([str(tmp_path / f"a.{ending}")])] == [kind]
+PACKED = gzip.compress(CONTENTS["torch"].encode())
+TRACES = "hosts,gpus_per_host,batch,step_s\n"  # whatever they have
+KINDS = [
+    *((f"a.{ending}", {"": content}, kind) for kind, content in CONTENTS.items() for ending in ("csv", "txt")),
+    ("a.json.gz", {"": PACKED}, "torch"),
+    ("cut.json.gz", {"": PACKED[:20]}, "steps"),
+    ("a.parquet", {"": TRACES}, "trace"),
+    ("a.jsonl", {"": TRACES}, "trace"),
+    ("nothing.parquet", {}, "trace"),
+    ("empty", {"/": ""}, "trace"),
+    ("of torch", {"/rank0.json": CONTENTS["torch"], "/rank1.json": CONTENTS["torch"]}, "torch"),
+    ("recorded", {"/rank-00000.json": '{"rank": 0}', "/rank-00000.jsonl": ""}, "trace"),
+]
 
 
-def test_a_packed_file_is_of_the_kind_of_what_is_packed(tmp_path):
-    (tmp_path / "a.json.gz").write_bytes(gzip.compress(CONTENTS["torch"].encode()))
-    assert [one.kind for one in parsed([str(tmp_path / "a.json.gz")])] == ["torch"]
-    (tmp_path / "cut.json.gz").write_bytes(gzip.compress(CONTENTS["torch"].encode())[:20])
-    assert [one.kind for one in parsed([str(tmp_path / "cut.json.gz")])] == ["steps"]
-
-
-@pytest.mark.parametrize("name", ["a.parquet", "a.jsonl", "folder", "nothing.parquet"])
-def test_traces_and_folders_are_taken_for_traces(name, tmp_path):
-    path = tmp_path / name
-    path.mkdir() if name == "folder" else name.startswith("n") or path.write_text("hosts,gpus_per_host,batch,step_s\n")
-    assert [one.kind for one in parsed([str(path)])] == ["trace"]
-
-
-@pytest.mark.parametrize(
-    ("files", "kind"),
-    [
-        ({"rank0.json": CONTENTS["torch"], "rank1.json": CONTENTS["torch"]}, "torch"),
-        ({"rank-00000.json": '{"rank": 0}', "rank-00000.jsonl": ""}, "trace"),
-    ],
-)
-def test_a_folder_is_of_the_kind_of_its_files(files, kind, tmp_path):
-    for name, said in files.items():
-        (tmp_path / name).write_text(said)
-    assert [one.kind for one in parsed([str(tmp_path)])] == [kind]
+@pytest.mark.parametrize(("name", "files", "kind"), KINDS, ids=[f"{kind} {name}" for name, _, kind in KINDS])
+def test_what_nobody_named_is_of_the_kind_of_its_first_lines_or_of_its_ending(name, files, kind, tmp_path):
+    """Packed or not; a folder is of the kind of its files."""
+    for further, content in files.items():
+        path = tmp_path / f"{name}{further}"
+        (path if further == "/" else path.parent).mkdir(exist_ok=True)
+        if further != "/":
+            path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    assert [one.kind for one in parsed([str(tmp_path / name)])] == [kind]
 
 
 def test_a_file_that_is_not_there_is_said_not_to_be_there(tmp_path):

@@ -126,18 +126,6 @@ def test_messages_pass_ports_racks_and_memory(more, seconds):
     assert ended(pairs, 4, **more).ends_s == pytest.approx([seconds], abs=EXACT)
 
 
-def test_a_share_of_the_bytes_travels():
-    def text(me):
-        for _ in me.steps():
-            if me.rank:
-                message = yield from me.take(0, me.weights)
-                assert message.items == me.weights.items
-            else:
-                yield from me.post(me.weights, 1, share=0.25)
-
-    assert ended(text).ends_s == pytest.approx([V / 4 / B + L], abs=EXACT)
-
-
 def test_sleeps_and_noise_are_those_of_the_laws():
     laws = Laws(sleep=Exponential(mean=0.05), noise=Constant(value=2.0), seed=5)
     found = steps_of(run(job(3, 4, laws=laws), Own(computing_after_sleep)))
@@ -408,20 +396,6 @@ def test_a_group_is_followed_part_by_part():
     assert seen == [pytest.approx(2 + V / 2 / B + L)]
 
 
-def test_draws_are_the_same_at_all_ranks_and_differ_by_step_and_seed():
-    seen: dict[int, list] = {}
-
-    def text(me):
-        for _ in me.steps():
-            yield from me.work(seconds=0.1 * (1 + me.rank))
-            seen.setdefault(me.rank, []).append(me.draw(1000))
-
-    for seed in (0, 1):
-        run(job(3, 20, seed=seed), Own(text))
-    assert seen[0] == seen[1] == seen[2]
-    assert len(set(seen[0])) > 35
-
-
 # ---- who is first at one moment
 
 
@@ -506,14 +480,6 @@ def test_sizes_within_a_started_collective_name_where_it_was_started():
 
     place = line_of(text, "me.start")
     assert said(text) == f"own, rank 1 (allgather), {place}: 5 items taken from rank 0 into 8 of weights"
-
-
-def test_mixed_sizes_are_compared():
-    def text(me):
-        for _ in me.steps():
-            yield from me.mix(me.weights, me.gradient[:5])
-
-    assert "5 items mixed into 52,428,800 of weights" in said(text)
 
 
 def test_a_dead_end_says_who_waits_for_what():

@@ -3,7 +3,6 @@
 from dataclasses import dataclass, replace
 from math import inf
 
-import numpy as np
 import pytest
 from test_language_engine_jobs import differ
 
@@ -20,7 +19,6 @@ from sim.texts import TEXTS
 
 ITEMS, B, L = 250_000, 1e6, 0.01
 WHOLE_S = ITEMS * 4 / B  # that the weights take a port
-EXACT_S = 1e-9
 KERNELS = pytest.mark.parametrize("kernel", [None, engine._kernel], ids=["plain", "compiled"])
 
 
@@ -97,14 +95,6 @@ def test_a_share_of_the_bytes_takes_a_share_of_the_time(kernel):
         assert half_s == pytest.approx(whole_s / 2)
 
 
-@KERNELS
-def test_a_port_passes_no_byte_that_it_has_not_earned(kernel):
-    """A fifth of its rate: the bytes of all messages so far, at that."""
-    of = job(2, 3, sustained=B / 5, latency_s=L)
-    assert run(of, Sends()).ends_s == pytest.approx([5 * WHOLE_S * k + L for k in (1, 2, 3)])
-    assert differ(of, Sends(), kernel) == {}
-
-
 def test_a_port_that_rests_earns_what_it_may_pass_later():
     laws = Laws(sleep=LogNormal(mean=100.0, cv=0.0))
     of = job(2, 2, sustained=B / 5, laws=laws)
@@ -120,16 +110,6 @@ def test_a_message_that_is_handed_on_as_a_whole_takes_each_port_by_itself(kernel
     assert step_s(of, Sends((1, 1, ITEMS)), kernel) == pytest.approx(2 * WHOLE_S + 3 * L, rel=1e-4)
     whole = replace(of, whole_messages=True)
     assert step_s(whole, Sends((1, 1, ITEMS)), kernel) == pytest.approx((1 + 2 + 2 + 1) * WHOLE_S + 3 * L, rel=1e-4)
-
-
-@KERNELS
-@pytest.mark.parametrize("windows", [1, 3, 7, 8, 100])
-def test_slow_start_takes_its_closed_form(windows, kernel):
-    """log2(d / w0 + 1) round trips, the last of which nobody waits for (Cardwell et al., equation 12, gamma = 2)."""
-    trip_s, initial = 2 * L, 10_000
-    of = Job(2, (Layer(windows * initial // 4),), latency_s=L, bandwidth=1e12, windows=Windows(initial, 1e9))
-    expected = (np.ceil(np.log2(windows + 1)) - 1) * trip_s + L
-    assert step_s(of, Sends((windows * initial // 4,)), kernel) == pytest.approx(expected, abs=1e-4)
 
 
 @KERNELS
@@ -162,12 +142,6 @@ def test_who_came_first_keeps_most_of_its_senders_port(kernel):
 
 
 @KERNELS
-def test_an_idle_ports_burst_is_for_nothing(kernel):
-    burst = ITEMS  # a fourth of the bytes
-    assert step_s(job(2, fair=Fair(burst_bytes=burst)), Sends(), kernel) == pytest.approx(0.75 * WHOLE_S)
-
-
-@KERNELS
 def test_a_message_that_is_asked_for_takes_a_word_there_and_one_back(kernel):
     of = job(2, latency_s=L, fair=Fair())
     assert step_s(of, Sends(), kernel) == pytest.approx(WHOLE_S + L)
@@ -184,25 +158,6 @@ def test_who_polls_sees_at_its_next_poll_that_its_message_is_asked_for(kernel):
     there_s = leaves_s + WHOLE_S + L
     taken_s = there_s + late_s(there_s - asks_s, of.oversleep_s, next(shares[1])) + of.poll_s
     assert step_s(of, Sends(), kernel) == pytest.approx(taken_s)
-
-
-@KERNELS
-@pytest.mark.parametrize("late_s", [0.0, 3 * L])
-def test_ranks_that_exchange_messages_take_turns_where_they_are_asked_for(late_s, kernel):
-    """One's bytes go first, and with the last of them the word for the other's; unless both ask within a word's travel."""
-    laws = Laws(sleep=LogNormal(mean=late_s, cv=0.0)) if late_s else Laws()
-    of = job(2, latency_s=L, fair=Fair(eager_bytes=1000.0), laws=laws, speeds=(1.0, 1.0))
-
-    class Late(Own):
-        def __call__(self, me):
-            for _ in me.steps():
-                if me.rank:
-                    yield from me.sleep()
-                sent = yield from me.post(me.weights, 1 - me.rank)
-                yield from me.take(1 - me.rank)
-                yield from me.wait(sent)
-
-    assert step_s(of, Late(), kernel) == pytest.approx((2 * WHOLE_S + late_s + 3 * L) if late_s else WHOLE_S + 3 * L)
 
 
 @KERNELS
@@ -293,6 +248,3 @@ def test_what_does_not_go_together_is_named(wrong, words):
 def test_a_window_has_bytes():
     with pytest.raises(WrongSetting, match="initial_bytes: given 0; allowed: more than 0, up to most_bytes, 10"):
         Windows(0, 10)
-
-
-# ---- numbers of the core before

@@ -1,7 +1,5 @@
 """Scenarios whose texts cannot be had are refused, and what an outcome is."""
 
-from dataclasses import replace
-
 import pytest
 from common import common
 
@@ -25,16 +23,3 @@ def test_what_a_text_does_not_have_is_named():
     ):
         with pytest.raises(WrongSetting, match=words):
             run(of, text)
-
-
-def test_an_outcome_is_without_the_warm_up():
-    scenario = replace(common(1, "allreduce"), warmup=3, steps=5)
-    found = run(scenario, TEXTS["fsdp"](unit_parameters=0))
-    assert found.step_s.shape == found.samples.shape == (1, 5)
-    assert found.warmup == 3
-    assert found.idle_fraction.shape == (1, scenario.workers)
-    assert (found.idle_fraction > 0).all()
-    assert (found.idle_fraction < 1).all()
-    assert found.samples[0] == pytest.approx([32 * scenario.workers] * 5)
-    other = run(scenario, TEXTS["fsdp"](), replication=1)
-    assert (other.step_s != found.step_s).all()

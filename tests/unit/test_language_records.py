@@ -11,13 +11,12 @@ from language_drawn import drawn
 from sim import protocols
 from sim.answers import staleness
 from sim.answers.outcome import of_trace
-from sim.base.activity import Activity
 from sim.base.errors import RunFailed, WrongSetting, WrongText
 from sim.job.scenario import Scenario
 from sim.language.engine import job as engine
 from sim.language.engine import programs
 from sim.language.event import run as by_event
-from sim.language.event.observed import ObservedWorld, idle_parts
+from sim.language.event.observed import ObservedWorld
 from sim.language.job import Job, Laws, Layer
 from sim.language.text import Text
 from sim.language.verbs import compute
@@ -77,14 +76,6 @@ def test_whoever_looks_on_changes_nothing(seed):
         assert 0 <= row.start_s <= row.end_s <= world.time_s
 
 
-def test_waits_are_told_where_no_other_text_of_the_rank_works():
-    def rows(activity: str, *spans: tuple[float, float]) -> list[Activity]:
-        return [Activity(begin, end, 0, 0, activity) for begin, end in spans]
-
-    found = idle_parts(rows("wait", (0, 4), (2, 9), (10, 11)), rows("compute", (1, 3), (5, 6), (10, 12)))
-    assert [(one.start_s, one.end_s) for one in found] == [(0, 1), (3, 4), (4, 5), (6, 9)]
-
-
 # ---- runs that end early
 
 
@@ -110,14 +101,6 @@ def test_a_run_without_time_ends_with_the_steps_that_are_complete(name, monkeypa
         exact, further = by_event(job(steps=steps), text), 0.05 if name == "local-sgd" else 0.02
         # Ranks that are ahead have begun further steps, in which they wait, too.
         assert cut.idle_s == pytest.approx(exact.idle_s, rel=0.1, abs=further * cut.ends_s[-1])
-
-
-def test_a_scenario_without_time_has_its_first_steps():
-    scenario = replace(in_language(common(3, "fmb"), "fmb"), warmup=3, steps=2000)
-    found = simulate(scenario, "auto", 5, within_s=0.0)
-    assert (len(found.step_s), found.outcome.warmup) in ((1, 1), (1, 3))
-    assert 1 <= found.step_s.shape[1] < 2000
-    assert "because time ran out" in " ".join(found.notes)
 
 
 class Endless(Own):

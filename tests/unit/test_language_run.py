@@ -1,6 +1,5 @@
 """Texts in the language as a job's protocol: --protocol module:Class."""
 
-import pickle
 from dataclasses import dataclass, replace
 
 import pytest
@@ -53,15 +52,6 @@ def test_ranks_that_wait_within_a_call_of_mpi_do_not_sleep():
         assert ours > auto + 5 * 2 * 2.5e-5
 
 
-def test_a_job_can_be_handed_to_another_process():
-    of = scenario("hierarchical", "group=2")
-    again = pickle.loads(pickle.dumps(of))
-    assert again == of
-    assert type(again.protocol) is type(of.protocol)
-    assert protocols.settings_of(again.protocol) == ["group=2"]
-    assert protocols.make(protocols.name_of(of.protocol), ["group=2"]) == of.protocol
-
-
 @pytest.mark.parametrize(
     ("said", "words"),
     [
@@ -77,38 +67,6 @@ def test_what_it_cannot_have_is_one_line(said, words, capsys, tmp_path, monkeypa
     with pytest.raises(WrongSetting) as caught:
         main([*asked, *said])
     assert words in str(caught.value)
-
-
-def test_the_text_s_own_base_is_no_protocol():
-    with pytest.raises(WrongSetting, match="module:Class"):
-        protocols.find("sim.language.text:Text")
-
-
-@pytest.mark.skipif(engine._kernel is None, reason="the kernel is not compiled: there was no C compiler")
-@pytest.mark.parametrize("name", sorted(TEXTS.keys() - {"pipeline"}))
-def test_the_engine_says_the_same(name):
-    from sim.runs.replications import Replications
-
-    settings = {"hierarchical": ["group=2"], "d-psgd": ["drawn=true"], "ps-sync": ["backup=1"]}.get(name, [])
-    of = scenario(name, *settings, servers=2)
-    want, got = Replications(of, "event").outcome(1), Replications(of, "engine").outcome(1)
-    assert got.step_s == pytest.approx(want.step_s, abs=1e-9)
-    assert got.samples == pytest.approx(want.samples)
-    assert got.idle_fraction == pytest.approx(want.idle_fraction, abs=1e-9)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "words"), [("d-psgd", "13,824 applied once"), ("gradient-coding", "4,608 applied once")]
-)
-def test_a_text_is_checked_in_all_worlds(name, words, capsys):
-    from sim.protocols import check
-
-    assert check.main([name_of(TEXTS[name])]) == 0
-    said = capsys.readouterr().out
-    assert words in said
-    assert "none deadlocks" in said
-    assert engine._kernel is None or "as the event world does" in said
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from real.learning.learning import learn
 from real.learning.train import train
 from real.learning.trainer import Trainer
 from real.learning.values import ModelValues
-from real.learning.vectors import Gradient, Held, Vector
+from real.learning.vectors import Gradient, Held
 from real.learning.versions import Versions
 from real.training.row_optimiser import RowOptimiser
 from real.training.trainee import Training
@@ -382,24 +382,6 @@ class Unwise(Text):
 def test_what_cannot_be_trained_is_said(what, said):
     with pytest.raises(RunFailed, match=said):
         run(Unwise(what), of_text(Unwise(what), 1))
-
-
-def test_cells_are_read_as_they_were_written():
-    rng, vector, expected = np.random.default_rng(0), Vector(real.learning.values.Cell(0, 20, None)), np.zeros(20)
-    for number in range(300):
-        start, stop = sorted(rng.integers(21, size=2))
-        if start < stop:
-            node = Held(np.full(30, number, np.float32) + np.arange(30) / 100)
-            expected[start:stop] = node.values[3 : 3 + stop - start]
-            vector.write(start, [real.learning.values.Cell(0, int(stop - start), node, 3)])
-        low, high = sorted(rng.integers(21, size=2))
-        found = [
-            cell.node.values[cell.first : cell.first + cell.stop - cell.start]
-            if cell.node
-            else [0.0] * (cell.stop - cell.start)
-            for cell in vector.read(int(low), int(high))
-        ]
-        assert np.concatenate([[], *found]) == pytest.approx(expected[low:high])
 
 
 # ---- learning

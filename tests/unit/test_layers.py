@@ -104,25 +104,6 @@ def test_servers_meet_before_parameters_leave():
     np.testing.assert_allclose(step_s(scenario), 2 * (1.0 + 5.0), rtol=1e-4)
 
 
-@pytest.mark.parametrize("barrier", [True, False])
-@pytest.mark.parametrize("added_up", [True, False])
-@pytest.mark.parametrize("servers", [1, 3])
-def test_every_sample_joins_every_update(barrier, added_up, servers):
-    settings = (f"barrier={barrier}", f"local_aggregation={added_up}")
-    scenario = job(
-        *settings, layers=(1, 2, 3, 1), hosts=2, gpus=3, servers=servers, servers_on="workers", compute_s=1.0
-    )
-    trace = event.trace(scenario)
-    assert (of_trace(trace).samples == 6 * 10).all()
-    rows = trace.rows[(trace.rows["activity"] == "update") & (trace.rows["peer"] == -1)]  # of servers, layer by layer
-    assert sorted(set(rows["rank"])) == list(range(servers))
-    assert (rows.groupby("step").size() == 4).all()
-    assert len(rows) == 4 * scenario.rounds
-    computed = trace.rows[trace.rows["activity"] == "compute"].groupby("rank")
-    seconds = (computed["end_s"].sum() - computed["start_s"].sum()) / scenario.rounds
-    assert seconds.to_numpy() == pytest.approx(1.0)
-
-
 @pytest.mark.parametrize("gpus", [None, 4])
 def test_gpus_share_no_cores(gpus):
     """Four ranks on one core take four times as long, on a GPU each as long as one."""
@@ -141,11 +122,6 @@ def test_hosts_of_8_gpus_in_a_file(tmp_path):
     assert scenario.hosts == [0, 1] + [0] * 8 + [1] * 8 + [2] * 4
     beside = Scenario(protocols.make("ps-async"), model(1, 1), workers=20, servers=2, cluster=read(str(path)))
     assert beside.hosts == [0] * 8 + [1] * 8 + [2] * 6
-
-
-def test_servers_go_round_the_hosts_that_have_workers():
-    scenario = job(layers=(1,) * 5, hosts=2, servers=5, servers_on="workers")
-    assert scenario.hosts == [0, 1, 0, 1, 0, 0, 1]
 
 
 @pytest.mark.parametrize("sustained", [BANDWIDTH / 8, BANDWIDTH / 2, BANDWIDTH])
@@ -196,13 +172,3 @@ def test_a_fit_refuses_runs_over_mpi_whose_messages_are_hidden_by_computing(name
     check(trace, "t.parquet")
     with pytest.raises(WrongSetting, match=f"t.parquet: given '{name} over MPI'"):
         check(Trace(replace(trace.header, world="mpi"), trace.rows), "t.parquet")
-
-
-def test_a_server_of_untrained_variables_alone_makes_no_update():
-    """With more servers than variables that are trained, one of them has nothing to apply."""
-    variables = [Variable(name=f"v{i}", shape=(9,), trained=i < 2) for i in range(3)]
-    mixed = Workload(name="layers", variables=tuple(variables))
-    cluster = Cluster(hosts=(Host(count=5),), costs={"layers": Costs(compute=Line(base_s=0.1))})
-    text = protocols.make("ps-layers", [])
-    found = event.run(Scenario(text, mixed, workers=2, servers=3, steps=3, warmup=1, cluster=cluster))[0]
-    assert found.step_s.shape == (1, 3)

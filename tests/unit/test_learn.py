@@ -277,12 +277,6 @@ def test_an_argument_of_another_kind_is_refused_by_its_name(name, given):
         learn(**{"scenario": job("fmb"), "training": TRAINING} | {name: given})
 
 
-@pytest.mark.parametrize("every", [0, -1, 2.5, True])
-def test_evaluations_are_some_updates_apart(every):
-    with pytest.raises(WrongSetting, match=r"^evaluate_every: given "):
-        learn(job("fmb"), TRAINING, evaluate_every=every)
-
-
 @pytest.mark.parametrize(
     ("name", "given"),
     [

@@ -81,14 +81,6 @@ def test_synchronous_protocols_end_with_the_same_parameters(optimiser):
         np.testing.assert_allclose(end, ends["fmb"], **CLOSE, err_msg=kind)
 
 
-@pytest.mark.parametrize("kind", ["ps-sync, barrier", "ps-layers", "hybrid"])
-@pytest.mark.parametrize("servers", [2, 3])
-def test_several_servers_are_one_where_all_wait(kind, servers):
-    for parts in (1, 2):
-        scenario = job(*KINDS[kind], servers=servers, variable_partitions=parts)
-        np.testing.assert_allclose(trained(scenario).end, trained(job("fmb")).end, **CLOSE)
-
-
 def test_replications_have_times_minibatches_and_first_parameters_of_their_own():
     one, other = (trained(job("ps-async"), replication) for replication in (0, 1))
     assert one.times_s != other.times_s

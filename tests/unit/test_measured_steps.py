@@ -10,7 +10,6 @@ from sim.base import interval
 from sim.base.errors import WrongSetting
 from sim.job import measured_steps, named_gpus, variants
 from sim.job.scenario import Scenario
-from sim.model import workload_text
 from sim.model.workload import Workload
 from sim.plans import plan, sensitivity
 from sim.plans.question import Question
@@ -244,11 +243,6 @@ def test_a_profile_s_costs_are_not_taken_for_those_of_another_gpu():
     measured_steps.check_one_kind(jobs[:1] * 2)
     with pytest.raises(WrongSetting, match="A100, V100"):
         measured_steps.check_one_kind(jobs)
-
-
-def test_a_model_in_one_line_says_where_its_step_was_measured():
-    assert workload_text.computing(model(A100, V100)) == "step measured on A100 and V100"
-    assert workload_text.computing(model(PLAIN)) == "step measured"
 
 
 def test_servers_on_cores_do_not_make_gpus_slower():

@@ -61,12 +61,6 @@ def test_names_are_those_of_the_catalogue_and_of_what_is_assumed(tmp_path):
     assert not cluster.read(str(file)).network.named
 
 
-def test_what_a_port_passes_in_the_long_run_is_no_name():
-    found = named_links.reached(Link(named=True, sustained_bytes_per_s=6e8), LINK)
-    assert found.sustained_bytes_per_s == 6e8
-    assert named_links.reached(Link(), LINK) == Link()
-
-
 def of_links(job: Scenario) -> extrapolation.Unknown:
     found = extrapolation.unknowns(job, simulate(job, "event", 1).outcome)
     return next(one for one in found if one.number in (LINKS, INNER_LINKS))

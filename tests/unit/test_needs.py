@@ -13,7 +13,7 @@ from sim.model import workload
 from sim.model.sparse_rows import Rows
 from sim.model.workload import Variable, Workload
 from sim.platform.cluster import Cluster, Host
-from sim.runs.replications import Replications, once_and_step_s
+from sim.runs.replications import Replications
 
 JOB = Scenario(protocols.make("fmb"), workload.read("mlp"), 2, steps=10**6, warmup=0)
 
@@ -36,12 +36,6 @@ def test_the_event_world_ends_where_there_is_no_more_memory(monkeypatch, more, o
         Replications(replace(JOB, **more), "event").traced(0)
 
 
-def test_the_memory_of_the_process_is_seen():
-    before = world.peak_bytes()
-    kept = b"1" * before
-    assert 10**7 < len(kept) < world.peak_bytes()
-
-
 def test_rows_that_a_part_is_of_need_memory():
     """How often each of them is drawn is an array; NumPy refused 7 TiB."""
     rows = Rows(per_sample=1, of=10**12)
@@ -50,10 +44,3 @@ def test_rows_that_a_part_is_of_need_memory():
     )
     with pytest.raises(WrongSetting, match="--workload: given 'parts'; allowed: smaller variables"):
         Replications(Scenario(protocols.make("hybrid"), model, 2))
-
-
-@pytest.mark.parametrize("name", ["allreduce", "fmb"])
-def test_a_step_takes_the_event_world_much_longer(name):
-    """Which follows each message of a ring, too."""
-    one = Scenario(protocols.make(name), workload.read("mlp"), 16, steps=1)
-    assert once_and_step_s(one, "event")[1] > 20 * once_and_step_s(one)[1]

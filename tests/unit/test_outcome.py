@@ -8,7 +8,7 @@ import pytest
 from sim.answers.outcome import Outcome, join, of_trace
 from sim.base import interval
 from sim.base.errors import WrongSetting
-from sim.recording.traces import Trace, read
+from sim.recording.traces import Trace
 
 
 def runs(step_s, samples=32.0):
@@ -63,11 +63,6 @@ def test_order_of_rows_does_not_matter(trace):
 def test_a_trace_without_a_measured_step_is_refused(trace, rows):
     with pytest.raises(WrongSetting, match="at least one step after warm-up"):
         of_trace(Trace(trace.header, trace.rows[:rows]))
-
-
-def test_throughput_is_a_ratio_of_sums_not_a_mean_of_ratios():
-    outcome = Outcome(np.array([[1.0, 3.0]]), np.array([[10, 10]]), np.zeros((1, 2)))
-    assert outcome.throughput() == pytest.approx([5.0])
 
 
 @pytest.mark.parametrize("level", [0.5, 0.9])
@@ -128,12 +123,6 @@ def test_join_stacks_replications_and_counts():
 def test_join_refuses_runs_of_different_length():
     with pytest.raises(WrongSetting, match="same number of steps"):
         join([runs(np.ones((1, 3))), runs(np.ones((1, 4)))])
-
-
-@pytest.mark.parametrize("name", ["none.parquet", "none.jsonl"])
-def test_a_trace_that_is_not_there_is_said_to_be_none(tmp_path, name):
-    with pytest.raises(WrongSetting, match="No such file"):
-        read(tmp_path / name)
 
 
 def test_billions_of_samples_have_the_interval_of_as_many_thousands():

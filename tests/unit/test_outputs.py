@@ -156,27 +156,17 @@ SPEAKS = {
 
 
 @pytest.mark.parametrize("what", SPEAKS)
-def test_a_full_stdout_is_one_line(what, folder, monkeypatch, capsys):
-    write_fitted()
-    capsys.readouterr()
-    with open("/dev/full", "w") as full:
-        monkeypatch.setattr(sys, "stdout", full)
-        assert end(*SPEAKS[what]) == 1
-        monkeypatch.undo()
-    assert capsys.readouterr().err == f"{SPEAKS[what][0]}: stdout: No space left on device\n"
-
-
-@pytest.mark.parametrize("what", SPEAKS)
-def test_a_closed_pipe_ends_quietly(what, folder, monkeypatch, capsys):
+@pytest.mark.parametrize(("stdout", "said"), [("full", "stdout: No space left on device"), ("closed", "")])
+def test_a_full_stdout_is_one_line_and_a_closed_pipe_ends_quietly(what, stdout, said, folder, monkeypatch, capsys):
     write_fitted()
     capsys.readouterr()
     reader, writer = os.pipe()
     os.close(reader)
-    with open(writer, "w") as closed:
-        monkeypatch.setattr(sys, "stdout", closed)
+    with open("/dev/full", "w") as full, open(writer, "w") as closed:
+        monkeypatch.setattr(sys, "stdout", {"full": full, "closed": closed}[stdout])
         assert end(*SPEAKS[what]) == 1
         monkeypatch.undo()
-    assert capsys.readouterr().err == ""
+    assert capsys.readouterr().err == (f"{SPEAKS[what][0]}: {said}\n" if said else "")
 
 
 @pytest.mark.parametrize("words", [[], ["--json"]])
@@ -251,15 +241,6 @@ def test_a_variable_that_libraries_choke_on(name, given, tmp_path, monkeypatch):
     monkeypatch.setenv(name, given)
     terminal.prepare()
     assert os.environ.get(name) == ("agg" if name == "MPLBACKEND" else None)
-
-
-@pytest.mark.processes
-def test_a_picture_needs_no_backend(tmp_path, monkeypatch):
-    """matplotlib refuses a wrong one when it is imported."""
-    monkeypatch.setenv("MPLBACKEND", "nope")
-    child("sim.run", *QUICK, "--json", "--trace", "a.jsonl", cwd=tmp_path)
-    done = child("sim.plot", "a.jsonl", "-o", "a.svg", cwd=tmp_path)
-    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize(("umask", "mode"), [(0o077, 0o600), (0o022, 0o644), (0o002, 0o664)])

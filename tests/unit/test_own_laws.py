@@ -127,12 +127,6 @@ def test_a_law_that_does_not_end_is_one_line(loop, module, capsys, monkeypatch):
     )
 
 
-@pytest.mark.parametrize("kind", ["float16", "float32", "int8", "uint64"])
-def test_numbers_of_fewer_bits_are_numbers(kind):
-    """They cannot be compared with the range as they are: numpy warns, and warnings are errors here."""
-    assert checked._numbers(np.full(3, 2, kind), (3,), "seconds").tolist() == [2.0] * 3
-
-
 def test_lists_of_numbers_are_numbers(module):
     listed = module(f"{HEAD}        return rng.random(size).tolist()\n")
     arrays = module(f"{HEAD}{PLAIN}")

@@ -205,13 +205,6 @@ def test_a_setting_of_ones_own_is_read_as_its_type_says(module, kind, given, val
     assert made.of_s == value
 
 
-def test_gathers_add_up_until_the_update(module, capsys):
-    text = OWN.replace("gather(me, me.workers, me.gradient)", "gather(me, me.workers[:2], me.gradient)")
-    sim_run.main([*JOB, "--protocol", f"{module(text)}:Own", "--json"])
-    answer = json.loads(capsys.readouterr().out)
-    assert answer["samples_per_step"]["mean"] == 2 * 2 * workload.read("toy_fc").batch
-
-
 def test_a_text_is_tried_before_it_is_run_for_real(module):
     mistaken = protocols.make(f"{module(OWN.replace(SEND, 'pass'))}:Own")
     with pytest.raises(RunFailed, match="all wait for ever"):

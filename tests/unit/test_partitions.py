@@ -7,7 +7,7 @@ from sim.job.scenario import Scenario
 from sim.model import workload
 from sim.model.costs import Costs, Line
 from sim.platform.cluster import Cluster, Host, Link
-from sim.studies.partition_search import fit, search, searched
+from sim.studies.partition_search import search, searched
 
 
 def planted(a: float, b: float, c: float = 1.0):
@@ -31,12 +31,6 @@ def test_no_fewer_parts_than_are_possible():
     found = search(planted(1.0, 0.1), start=1, least=3)
     assert found.tried.keys() == {3, 6}
     assert (found.best, found.fitted) == (3, None)
-
-
-def test_a_fit_of_noise_is_least_squares():
-    """Moved up and down in turn, the fit stays within the noise of the planted law."""
-    tried = {parts: planted(0.01, 1.0)(parts) + 0.001 * (-1) ** i for i, parts in enumerate((1, 2, 4, 8, 16, 32))}
-    assert fit(tried) == pytest.approx((0.01, 1.0, 1.0), abs=0.01)
 
 
 def test_what_was_found_is_said():

@@ -95,15 +95,6 @@ def test_untrained_variables_are_not_cut():
     assert [v.shape for v in cut if v.name.startswith("a/beta")] == [(10,), (10,), (10,)]
 
 
-def test_what_untrained_variables_are_counted_in():
-    """Nowhere but in the turns: what is trained, travels and is computed is the same without them."""
-    job, plain = normalised("fmb"), normalised("fmb", untrained=False)
-    assert len(job.workload.created) == len(plain.workload.created) + 4
-    assert job.workload.variables == plain.workload.created
-    assert (job.workload.parameters, job.workload.costs) == (plain.workload.parameters, plain.workload.costs)
-    assert job.traffic.server_bytes == plain.traffic.server_bytes
-
-
 @pytest.mark.parametrize("protocol", ["fmb", "allreduce", "horovod", "ps-async", "ps-layers"])
 def test_a_run_on_one_server_or_none_is_the_same_without_untrained_variables(protocol):
     runs = [event.trace(normalised(protocol, untrained)).rows for untrained in (True, False)]

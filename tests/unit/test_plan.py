@@ -15,7 +15,6 @@ import pandas as pd
 import pytest
 from scenarios import ANYWHERE
 from test_commands import refused, run
-from test_sweep import Killing
 
 from calibration import profiles
 from sim import options, protocols, simulated_options, simulation
@@ -76,12 +75,6 @@ def test_no_job_is_faster_than_its_bound(name, host, count):
     workers = count * cluster.hosts[0].ranks - masters
     job = Scenario(protocol, model, workers, steps=4, warmup=2, batch=128, cluster=cluster)
     assert simulate(job, replications=1).samples_per_s < 1.02 * bounds.least(job).samples_per_s()
-
-
-@pytest.mark.parametrize("name", ANYWHERE)
-def test_a_bound_of_another_batch_is_that_of_a_job_with_it(name):
-    job = Scenario(protocols.make(name), read_workload("toy_fc"), 4, batch=128, cluster=read_cluster("p3.2xlarge*5"))
-    assert bounds.least(job, 512) == bounds.least(replace(job, batch=512))
 
 
 def test_a_bound_that_counts_too_much_would_be_seen():
@@ -195,11 +188,6 @@ def test_nothing_of_the_front_is_beaten(usual):
     assert all(faster[1] < slower[1] for slower, faster in pairwise(front))
 
 
-def test_measuring_is_worth_something_where_little_is_known(usual):
-    assert {value.parameter.kind for value in usual.values} == {sensitivity.COMPUTING, sensitivity.MESSAGES}
-    assert all(value.saves >= 0 for value in usual.values)
-
-
 @pytest.fixture(scope="module")
 def of_kinds() -> plan.Plan:
     """Two kinds of GPU that cost nearly the same, as far as is known."""
@@ -250,12 +238,6 @@ def test_kinds_of_host_that_miss_the_target_are_not_said_to_meet_it(deadline, mi
     assert ("the best of each kind of host that misses it:" in show.headline(found)) == misses
 
 
-def test_one_kind_of_host_is_no_table_of_kinds():
-    found = planned(samples_per_s=100_000, hosts=["p3.2xlarge"])
-    assert found.by_kind == []
-    assert [title for title, _ in show.answers(found)] == [""]
-
-
 def two_kinds(usual, first: float, second: float) -> tuple[list[candidates.Candidate], question.Question]:
     """Two candidates of two hosts that cost 100 and 120 USD, whose steps are computing known to these deviations."""
     one = usual.best[0]
@@ -299,13 +281,6 @@ def test_the_value_of_a_measurement_is_that_of_an_option(usual):
     assert value.saves == value.changes == 0  # off by the same, neither overtakes the other
 
 
-@pytest.mark.parametrize(
-    ("needed", "chance"), [(100.0, 0.5), (80.0, 0.95), (125.0, 0.05), (0.0, 1.0)], ids=["middle", "low", "high", "none"]
-)
-def test_the_chance_of_a_target_is_that_of_its_interval(needed, chance):
-    assert Figures(80.0, 100.0, 125.0).chance(needed) == pytest.approx(chance, abs=1e-6)
-
-
 def test_nominal_costs_make_no_certainty(tmp_path):
     """Computing is within a factor 11, so twice or half of what is needed may well miss or meet it."""
     nominal = tmp_path / "nominal.toml"
@@ -317,16 +292,6 @@ def test_nominal_costs_make_no_certainty(tmp_path):
     for factor, least, most in ((0.5, 0.5, 0.9), (2, 0.1, 0.5)):
         row = planned(**asked, samples_per_s=factor * speed["mid"]).as_json()["best"][0]
         assert least < row["p_target"] < most
-
-
-def test_a_process_that_dies_costs_its_configuration_alone(tmp_path):
-    with pytest.raises(RunFailed, match="died twice"):
-        plan.answer(
-            asked(protocols=["test_sweep:Killing"], hosts=["p3.2xlarge"], counts=[1], batches=[64], samples_per_s=10),
-            pools.of_size(2),
-            WITHIN_S,
-        )
-    assert Killing.name == "Killing"
 
 
 @pytest.mark.parametrize(
@@ -364,12 +329,6 @@ def test_a_profile_of_another_model_is_said_to_be_one(tmp_path):
         True,
         False,
     ]
-
-
-def test_one_configuration_is_one():
-    plan = planned(samples_per_s=1, counts=1, batches=256, hosts="p3.2xlarge", protocols="allreduce")
-    assert " of 1 configuration for" in show.headline(plan)
-    assert "of 1; 1 was simulated" in next(show.further(plan))
 
 
 def test_nothing_that_can_be_is_a_failure():

@@ -32,14 +32,6 @@ def test_speed_is_of_windows_and_of_the_second_half():
     assert platforms_rows.late(step_s) == pytest.approx([100 / 3.75, 10])  # steps over seconds, not a mean of rates
 
 
-@pytest.mark.parametrize(("steps", "length", "whole"), [(200, 50, 4), (230, 50, 4), (5, 2, 2)])
-def test_a_short_run_has_two_windows(steps, length, whole):
-    assert platforms_rows.every(steps) == length
-    assert platforms_rows.windows(np.ones((3, steps))).shape == (3, whole)
-    rest_s = np.concatenate([np.ones(whole * length), np.full(steps - whole * length, 100)])
-    assert (platforms_rows.windows(rest_s[None]) == 1).all()
-
-
 def test_a_difference_counts_against_its_own_variable():
     assert distance(TRAINED, TRAINED) == 0
     assert distance(TRAINED, moved(1e-3, "bias")) == pytest.approx(1e-3, rel=0.01)

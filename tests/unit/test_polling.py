@@ -138,12 +138,6 @@ def test_what_has_come_is_seen_at_the_next_look():
     assert np.mean(late_s) - prompt_s[0] == pytest.approx(longest_s - sent_s, rel=0.05)  # half a pause at either end
 
 
-@pytest.mark.parametrize(("share", "expected_s"), [(0.0, 0.0), (0.5, 150e-6), (1.0, 300e-6)])
-def test_the_rest_of_a_nap_by_hand(share, expected_s):
-    """After 4 ms of waiting pauses last 200 us, and 100 us longer than asked."""
-    assert polling.late_s(4e-3, 100e-6, share) == pytest.approx(expected_s)
-
-
 def test_a_message_that_must_be_asked_for_is_seen_late_three_times():
     """Word of it, the word that asks for it, and its end: by ranks that have waited for two words' travel, or four."""
     shaped = PLAIN.model_copy(update={"fair": True, "eager_bytes": 1000})

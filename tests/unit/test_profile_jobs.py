@@ -1,20 +1,18 @@
 """A profile is a job: what it was fitted on are the defaults of commands and of Python; what they are without a profile."""
 
 import json
-import math
 
 import pandas as pd
 import pytest
 from test_recorded_profiles import planted
 
 import trainsim
-from calibration import check, fit
+from calibration import fit
 from sim import options, plan, protocols, run, simulated_options, sweep
-from sim.answers import extrapolation
 from sim.base.errors import WrongSetting
 from sim.model import workload
 from sim.platform import cluster
-from sim.platform.cluster import Cluster, Model, Provenance
+from sim.platform.cluster import Cluster, Provenance
 from sim.studies import changes
 
 STEP_S = {(1, 1): 0.294, (1, 2): 0.307, (2, 2): 0.319, (4, 2): 0.343}  # by hosts and GPUs of each
@@ -113,23 +111,6 @@ def test_a_plan_is_of_the_profiles_job(table, capsys):
     assert "--set algorithm=ring" in found["best"][0]["command"]
 
 
-def test_unknowns_are_equally_many_at_any_step_time(table):
-    known = job("--cluster", table / "p.toml", "--hosts", 2)
-    fast, slow = (extrapolation.residuals(known, seconds) for seconds in (0.2, 50.0))
-    assert len(fast) == len(slow)
-
-
-def test_a_plan_where_no_row_tells_the_algorithm(tmp_path, capsys):
-    (tmp_path / "rows.csv").write_text("hosts,gpus_per_host,batch,step_s\n1,1,64,0.18\n1,2,64,0.195\n2,2,64,0.43\n")
-    path = str(tmp_path / "p.toml")
-    assert fit.main([str(tmp_path / "rows.csv"), "--from", "scaling", "--workload", "resnet50", "-o", path]) == 0
-    assert "algorithm=unknown" in cluster.read(path).provenance.settings
-    capsys.readouterr()
-    words = ["--hosts", path, "--price", f"{path}=24", "--samples-per-s", "100", "--counts", "2", "--processes", "1"]
-    assert plan.main([*words, "--json"]) == 0
-    assert "algorithm=unknown" in json.loads(capsys.readouterr().out)["best"][0]["command"]
-
-
 def test_a_sweep_is_of_the_profiles_job(table, tmp_path):
     words = ["--cluster", str(table / "p.toml"), "--hosts", "1,2", "--steps", "1", "--replications", "1"]
     assert sweep.main([*words, "--workers-processes", "1", "-o", str(tmp_path / "s.parquet")]) == 0
@@ -145,11 +126,6 @@ def test_protocols_that_are_compared_have_equal_stragglers(tmp_path):
     words = ["--protocol", "amb,allreduce", "--steps", "1", "--replications", "1", "--workers-processes", "1"]
     assert sweep.main([*words, "-o", str(tmp_path / "s.parquet")]) == 0
     assert set(pd.read_parquet(tmp_path / "s.parquet")["stragglers"]) == {options.SLEEPS}
-
-
-def test_a_check_knows_the_model_of_the_profile(table, capsys):
-    assert check.main([str(table / "p.toml"), str(table / "rows.csv"), "--from", "scaling", "--json"]) == 0
-    assert max(abs(one["error"]) for one in json.loads(capsys.readouterr().out)["jobs"]) < 0.06
 
 
 def test_a_recorded_loop_is_a_job_by_itself(recorded):
@@ -229,18 +205,3 @@ def test_a_profile_without_runs_has_the_usual_defaults():
 def test_without_a_profile(words, protocol, workers, stragglers):
     found = job(*words.split())
     assert (found.protocol, found.workers, found.stragglers_name) == (protocols.make(protocol), workers, stragglers)
-
-
-def test_ddp_is_understood_and_offered():
-    assert protocols.make("ddp").bucket_mb == 25  # as PyTorch has it
-    assert protocols.make("ddp", ["bucket_mb=inf"]).bucket_mb == math.inf
-    with pytest.raises(WrongSetting, match="ddp"):
-        protocols.make("dpp")
-
-
-def test_a_model_keeps_how_it_was_trained_and_is_the_same_model():
-    mlp = workload.read("mlp")
-    assert Model.fitted(mlp, 7).same(Model.of(mlp))
-    assert (Model.fitted(mlp, 7).batch, Model.fitted(mlp, 7).described) == (7, None)
-    mine = mlp.model_copy(update={"name": "mine"})
-    assert Model.fitted(mine, 7).described["name"] == "mine"

@@ -67,10 +67,6 @@ def test_work_within_other_work_is_silent(clock, capsys):
     assert lines(capsys) == ["outer: 50%, about 30 s left"]
 
 
-def test_work_that_nobody_waits_for_is_not_counted():
-    progress.advance(label="of none")
-
-
 def test_an_end_by_an_error_ends_it(clock, capsys):
     with pytest.raises(ZeroDivisionError), Progress("dividing", total=1):
         raise ZeroDivisionError

@@ -17,11 +17,3 @@ def test_processor_time_is_of_measured_steps(monkeypatch):
         recorder.add(Activity(0.0, 0.0, 0, step, "update"))  # another rank's, which it knows of
         recorder.add(Activity(0.0, 0.0, 1, step, "compute"))
     assert recorder.cpu_s == pytest.approx(0.75)
-
-
-def test_without_warm_up_all_processor_time_counts(monkeypatch):
-    now_s = iter([1.0, 3.0])
-    monkeypatch.setattr(time, "process_time", lambda: next(now_s))
-    recorder = Recorder(rank=0)
-    recorder.add(Activity(0.0, 0.0, 0, 0, "compute"))
-    assert recorder.cpu_s == pytest.approx(2.0)

@@ -2,7 +2,6 @@
 
 import json
 
-import numpy as np
 import pytest
 
 from real import calibrate, campaign, needs, run
@@ -97,20 +96,6 @@ def test_a_cell_that_would_end_its_campaign(cell, tmp_path, capsys):
 @pytest.mark.parametrize("seed", ["-1", str(2**64)])
 def test_a_seed_of_a_calibration(seed, tmp_path):
     assert refused(calibrate.main, ["-o", str(tmp_path / "p.toml"), f"--seed={seed}"]).startswith("--seed: given")
-
-
-def test_a_large_batch_is_drawn_in_one_go(monkeypatch):
-    """It took as many copies of what was drawn as it has epochs."""
-    from types import SimpleNamespace
-
-    from real.data import batches
-
-    joined, concatenate = [], np.concatenate
-    monkeypatch.setattr(batches.np, "concatenate", lambda parts: joined.append(1) or concatenate(parts))
-    few = SimpleNamespace(train_x=np.arange(3.0), train_y=np.arange(3))
-    x, _ = next(batches.Batches(few, 3000, 0, 0, 0))
-    assert (len(x), x.sum()) == (3000, 3000)
-    assert len(joined) < 10  # NumPy has some of its own
 
 
 def test_a_text_whose_source_shows_a_mistake(module):

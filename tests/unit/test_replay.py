@@ -13,7 +13,7 @@ from law_examples import EVERY
 from sim import stragglers
 from sim.base.errors import WrongSetting
 from sim.job import replay
-from sim.job.header import SCHEMA, Header
+from sim.job.header import Header
 from sim.job.replay import header as checked
 from sim.job.scenario import Scenario
 from sim.laws import Constant, Empirical, FoldedMixture, LogNormal
@@ -116,18 +116,6 @@ def test_every_field_is_drawn_other_than_it_is_by_default(field):
     assert find(scenarios(), lambda drawn: getattr(drawn, field) != getattr(BASE, field), settings=UNSHRUNK)
 
 
-def test_a_user_s_own_protocol_is_said_by_module_and_class():
-    job = Scenario(OwnProtocol(), workload.NAMED["mlp"])
-    assert job.header("event").protocol == f"{__name__}:OwnProtocol"
-    assert Scenario(FixedMinibatch(), workload.NAMED["mlp"]).header("event").protocol == "fmb"
-
-
-def test_a_workload_of_one_s_own_needs_no_file():
-    assert Scenario(FixedMinibatch(), OWN_MODEL).header("event").model["name"] == "mine"
-    assert Scenario(FixedMinibatch(), LAYERED).header("event").model["parameters"] == 1200
-    assert Scenario(FixedMinibatch(), workload.NAMED["resnet50"]).header("event").model is None
-
-
 @pytest.mark.parametrize("model", [*COPIES, OWN_MODEL.model_copy(update=COSTS), LAYERED.model_copy(update=COSTS)])
 def test_a_copy_of_a_model_has_the_costs_that_it_was_given(model):
     """A trace of it can be read, whatever would follow from the model's other fields."""
@@ -175,11 +163,6 @@ def test_a_header_that_is_no_header_is_refused_in_one_line(field):
 def test_what_is_no_header(text):
     with pytest.raises(WrongSetting):
         checked(text, "x.parquet")
-
-
-def test_an_older_header_is_refused():
-    with pytest.raises(WrongSetting, match=f"given 'trace/1'; allowed: {SCHEMA} .record it again"):
-        checked(damaged("schema", "trace/1"), "x.parquet")
 
 
 @pytest.mark.parametrize(

@@ -219,15 +219,6 @@ def test_ranks_are_played_where_they_sat():
     assert profile.costs["mlp"].error < 1e-3
 
 
-def test_work_does_not_answer_for_the_network():
-    """Runs off by a tenth of which cores take a hundredth: no factor of ten on work."""
-    off, spread = np.array([-0.1, 0.1, -0.1, 0.1]), np.zeros(4)
-    kind = np.zeros(4)
-    by_share = [Residuals(off, spread, np.full(4, share), spread, kind).error() for share in (1.0, 0.5, 0.01)]
-    assert by_share[1] == pytest.approx(2 * by_share[0])
-    assert by_share[2] == by_share[1]
-
-
 def test_as_many_runs_as_kinds_know_nothing_of_runs():
     profile = known(DRIFTING, repeats=1)
     assert profile.costs["mlp"].error == 0

@@ -7,7 +7,6 @@ import pytest
 
 from calibration import profiles, servers
 from calibration.profiles import Probe, Source
-from real.servers import probe as further_server
 from sim import protocols, stragglers
 from sim.answers.outcome import of_trace
 from sim.base.errors import WrongSetting
@@ -174,14 +173,6 @@ def test_a_phase_shorter_than_the_clocks_that_time_it():
     assert 0 < costs.noise.quantile(0.01) <= costs.noise.quantile(0.99) < 2
 
 
-@pytest.mark.parametrize("way", further_server.PROTOCOLS)
-def test_a_further_server_is_probed_by_a_worker_who_never_sleeps(way):
-    for servers_of_it in (1, 2):
-        job = further_server.job(way, servers_of_it)
-        assert (job.workers, job.servers, job.protocol.way) == (1, servers_of_it, way)
-        assert not job.draws.sleeps(0, 1).first(50).any()
-
-
 @pytest.mark.slow
 def test_many_workers_are_bound_by_processor_time():
     """Four workers on two cores: each gradient takes half of the processor seconds that one takes alone, and what cores idle."""
@@ -238,23 +229,6 @@ def alone(cores: int, background_s: float, **job) -> Trace:
 def test_background_work_takes_a_core_from_who_needs_it(cores, expected_s):
     step_s = of_trace(alone(cores, 0.004)).step_s.mean()
     assert step_s == pytest.approx(expected_s, rel=0.02)  # what begins in one step may end in the next
-
-
-def test_background_work_is_spread_over_a_step():
-    """One core: each phase is as much longer as the step is; at once it would have doubled the first."""
-    rows = alone(1, 0.004, steps=400).rows
-    rows = rows[rows["step"] >= 2]
-    for activity, usual_s in (("input", 0.001), ("compute", 0.009)):
-        chosen = rows[rows["activity"] == activity]
-        assert (chosen["end_s"] - chosen["start_s"]).mean() == pytest.approx(1.4 * usual_s, rel=0.1)
-
-
-def test_background_work_is_not_done_while_its_worker_sleeps():
-    """One core: a step that follows a sleep is as much longer as any other."""
-    rows = alone(1, 0.004, stragglers=Constant(value=0.05)).rows
-    rows = rows[(rows["step"] >= 2) & rows["activity"].isin(["input", "compute"])]
-    step_s = (rows["end_s"] - rows["start_s"]).groupby(rows["step"]).sum()
-    assert step_s.mean() == pytest.approx(0.014, rel=0.03)
 
 
 def test_background_work_of_messages_takes_both_ends():

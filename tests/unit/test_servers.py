@@ -75,12 +75,6 @@ def test_staleness_0_is_synchronous_and_infinite_is_asynchronous(seed):
     assert asynchronous.equals(unbounded)
 
 
-def test_more_staleness_is_never_slower():
-    luck = {"stragglers": stragglers.read("niagara*0.02"), "steps": 80}
-    means_s = [step_s(job("ps-ssp", f"staleness={s}", **luck)).mean() for s in (0, 1, 4, 16)]
-    assert sorted(means_s, reverse=True) == means_s
-
-
 @pytest.mark.parametrize("staleness", [0, 2, 5])
 def test_nobody_is_further_ahead_than_the_bound(staleness):
     """Seen by the server: when a gradient comes, its worker has done at most the bound and one more than the slowest."""
@@ -102,12 +96,6 @@ def test_the_first_update_comes_at_the_order_statistic(backup):
         first_s = step_s(scenario)[0]
         sleeps = sorted(scenario.draws.sleeps(0, worker)[0] for worker in range(1, 5))
         assert first_s == pytest.approx(sleeps[3 - backup] + 0.01)
-
-
-def test_backup_workers_hide_a_slow_one():
-    slow, hidden = (step_s(job("ps-backup", f"backup={b}", "barrier=true", speeds=[0.1])).mean() for b in (0, 1))
-    assert slow == pytest.approx(0.1)
-    assert hidden == pytest.approx(0.01)
 
 
 REAL_STEP_S = (0.034, 0.054, 0.074)  # sleeps of 20, 40, 60 ms and what the rest of a synchronous step took
@@ -178,15 +166,6 @@ def test_a_read_waits_for_the_token_and_then_for_all_servers():
     np.testing.assert_allclose(step, 1.0 + 0.05, atol=1e-9)
 
 
-def test_asynchronous_workers_of_one_speed_see_each_other_once():
-    """Once, but for what comes while they sleep: parameters are pulled after."""
-    sleeps = stragglers.read("cedar*0.05")
-    trace = event.trace(job("ps-async", workers=6, stragglers=sleeps, steps=200))
-    added = trace.rows[(trace.rows["rank"] == 0) & (trace.rows["activity"] == "reduce")].iloc[60:]
-    staleness = np.arange(60, 60 + len(added)) - added["version"].to_numpy()
-    assert staleness.mean() == pytest.approx(5 * 0.01 / (0.01 + sleeps.mean), rel=0.05)
-
-
 @pytest.mark.parametrize("update_s", [1e-3, 5e-3])
 def test_a_server_saturates_at_its_closed_form_throughput(update_s):
     """Many workers: the slower of applying gradients one by one and of the port out."""
@@ -207,16 +186,6 @@ def test_littles_law_at_the_server():
     apart_s = computed.groupby("rank")["end_s"].diff().dropna()
     rate = of_trace(trace).throughput()[0] / 10
     assert rate * apart_s.mean() == pytest.approx(8, rel=0.01)
-
-
-def test_servers_share_the_traffic():
-    """Two servers with equal halves: half the bytes at each server's port; a worker's own port carries as many as before."""
-    link = Link(latency_s=0, overhead_s=0, bandwidth_bytes_per_s=1e7)
-    one, two = (
-        step_s(job("ps-sync", "barrier=true", link=link, servers=s, workers=4, variable_partitions=s)).mean() - 0.01
-        for s in (1, 2)
-    )
-    assert one / 2 < two < 0.75 * one  # a worker waits for both before it pulls
 
 
 @settings(max_examples=20, deadline=None)

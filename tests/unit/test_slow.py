@@ -11,7 +11,6 @@ import pandas as pd
 import pytest
 
 from calibration import fit, slow
-from calibration.evidence import common_steps
 from calibration.laws import ranks
 from sim import run, stragglers
 from sim.base.errors import WrongSetting
@@ -187,11 +186,6 @@ def test_one_step_names_no_rank_and_clears_none(tmp_path, capsys):
     assert "none is slower" not in said
 
 
-def test_ranks_that_differ_by_chance_are_not_named(tmp_path, capsys):
-    path, _ = table(tmp_path / "steps.csv", computed(0.1))
-    assert told(capsys, path, "--from", "steps")["slow_ranks"] == []
-
-
 @pytest.mark.parametrize("count", [2, 8])
 @pytest.mark.parametrize("seed", range(4))
 def test_slow_ranks_are_those_of_laws_too(tmp_path, capsys, seed, count):
@@ -227,14 +221,3 @@ def test_ranks_that_do_not_wait_are_refused(tmp_path):
     trace.write(tmp_path / "t.jsonl")
     with pytest.raises(WrongSetting, match="wait for one another"):
         slow.main([str(tmp_path / "t.jsonl")])
-
-
-@pytest.mark.parametrize("common", [0.0, 0.3])
-def test_what_steps_have_in_common_is_separated_from_noise(common):
-    rng = np.random.default_rng(0)
-    steps = np.exp(common * rng.standard_normal(500))
-    factor = steps[:, None] * np.exp(0.1 * rng.standard_normal((500, 4)))
-    index = pd.MultiIndex.from_product([[0], range(500), range(4)], names=["run", "step", "rank"])
-    own, alike = common_steps.split(pd.Series(factor.ravel(), index=index))
-    assert np.log(own).std() == pytest.approx(0.1, rel=0.08)
-    assert np.log(alike).std() == pytest.approx(common, rel=0.05)

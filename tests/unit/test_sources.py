@@ -212,10 +212,6 @@ def test_of_many_series_some_are_predicted_and_of_many_gpus_the_rows_beyond_the_
     assert hosts == [("1 to 2 hosts, then more", [32.0, 128.0])]
 
 
-def test_another_model_has_the_parameters_that_its_table_says():
-    assert sizes.workload("jasper", 333.0).parameters == pytest.approx(333e6, rel=1e-3)
-
-
 def held(source="made", measured_s=0.1, **about) -> Held:
     """Predicted to take 0.1 s, 0.05 to 0.2; 0.1 s where nothing changes, give or take 1 %."""
     row = Held(source, "1 to 2 hosts, then more", 4, 16, 32, 1.0, measured_s, 0.1, 0.05, 0.2, 0.1, 0.01)

@@ -93,16 +93,6 @@ def test_engines_are_compared_where_the_reference_takes_too_long():
         speed.check({"event": np.ones(1), "engine": np.full(1, 1.1)}, 10)
 
 
-def test_ratios_are_taken_round_by_round(results):
-    assert speed.speeds(results, REFERENCE, 10) == pytest.approx([1000, 800, 1100])
-    for name, faster in FASTER.items():
-        for workers in (10, 100):
-            assert speed.ratios(results, name, workers) == pytest.approx([faster] * 3)
-    results["event", 10].reverse()
-    assert speed.ratios(results, "event", 10) == pytest.approx([0.55, 0.5, 0.5 / 1.1])
-    assert not len(speed.ratios(results, "simgrid", 10))
-
-
 def test_the_table_shows_what_was_measured(results):
     results["simgrid", 10] = [planted(cpu_s=one.cpu_s * 4) for one in results["event", 10]]
     del results["event", 100]
@@ -126,13 +116,6 @@ def test_engines_take_turns_at_being_first():
     assert names == ["event", "simpy", "event", "simpy", "simpy", "event", "simpy", "event"]
     assert [job.workers for _, job in order] == [10, 10, 100, 100] * 2
     assert {job.seed for _, job in order} == {7, 8}
-
-
-def test_steps_are_fewer_with_more_workers_and_more_messages_of_each_and_never_none():
-    steps = [ENGINES["event"].steps(workers) for workers in (1, 10, 1_000, 1_000_000)]
-    assert steps == [10_000, 5_000, 50, 2]
-    of_texts = {text: ENGINES["event"].steps(100, text) for text in ("fmb", "ddp", "local-sgd", "d-psgd")}
-    assert of_texts == {"fmb": 500, "ddp": 1, "local-sgd": 8, "d-psgd": 500}
 
 
 @pytest.mark.usefixtures("two")
@@ -219,14 +202,6 @@ def test_the_experiment_reports_and_says_what_is_left_out(monkeypatch, tmp_path,
     shown = capsys.readouterr().out.splitlines()
     assert shown[0] == "SimGrid, C++ is left out from 10 workers on: there is no g++"
     assert "100 workers: mean step 2 s in SimPy, as documented; the furthest from it is event world" in shown[2]
-
-
-@pytest.mark.usefixtures("two")
-def test_an_experiment_of_two_jobs_fails(monkeypatch, tmp_path):
-    monkeypatch.setattr(speed, "measure", lambda command, longest_s: planted(2.0 if command[0] == REFERENCE else 2.1))
-    with pytest.raises(RunFailed, match=r"^event world simulates another job"):
-        speed.run(tmp_path)
-    assert not list(tmp_path.iterdir())
 
 
 @pytest.fixture(scope="module")

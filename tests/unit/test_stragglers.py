@@ -1,6 +1,5 @@
 """Stragglers by step and worker: written out, from files, and what each kind does."""
 
-import itertools
 import json
 import math
 from dataclasses import replace
@@ -15,7 +14,7 @@ from sim import laws, protocols, run, stragglers
 from sim.base.errors import WrongSetting
 from sim.job import variants
 from sim.job.scenario import Scenario
-from sim.laws import Law, Stragglers
+from sim.laws import Stragglers
 from sim.laws.randomness import RandomStreams
 from sim.model import workload
 from sim.platform.cluster import Cluster, Host
@@ -107,12 +106,6 @@ def test_ranks_are_numbered_as_in_traces():
     assert slow == [0, 0, 1]  # rank 0 is the master
     ring = job(law, workers=4, protocol="allreduce")
     assert [ring.draws.sleeps(0, worker).sole for worker in (1, 2, 3, 4)] == [0, 0, 0, 1]  # rank 0 is the first worker
-
-
-def test_ranks_that_are_no_workers_are_refused():
-    for rank, workers in ((0, 3), (4, 3), (3, 2)):
-        with pytest.raises(WrongSetting, match="slow-ranks: rank"):
-            job(laws.SlowRanks(factor=2, rank=rank), workers=workers)
 
 
 def test_ranks_of_a_host_share_their_draws():
@@ -211,9 +204,9 @@ def test_laws_are_written_out(text):
         ("lognormal(men=50ms, cv=1)", r"given 'men'; allowed: mean, cv \(did you mean mean\?"),
         ("lognormal(mean=50ms)", "cv: missing; needed"),
         ("lognrmal(mean=1)", "did you mean lognormal"),
-        ("lognormal(mean=50ms, cv=1", "at the end"),
+        ("lognormal(mean=50ms, cv=1", r"allowed: a comma or \) at the end"),
         ("lognormal(mean=50ms, cv=1))", "allowed: before"),
-        ("lognormal(mean=50ms cv=1)", "allowed: , before"),
+        ("lognormal(mean=50ms cv=1)", r"allowed: a comma or \) before"),
         ("lognormal(mean=50ms, mean=60ms, cv=1)", "each parameter once"),
         ("lognormal(mean=50km, cv=1)", "50 ms"),
         ("lognormal(50ms, 1)", "= before"),
@@ -265,6 +258,8 @@ def test_the_example_of_a_law_of_ones_own(monkeypatch):
     law = stragglers.read("own:Triangular(most=60ms)")
     assert law.mean == 0.03
     assert job(law).draws.sleeps(0, 1).first(500).max() < 0.06
+    with pytest.raises(WrongSetting, match="most"):
+        stragglers.read("own:Triangular")
 
 
 class Sawtooth(Stragglers):
@@ -281,20 +276,6 @@ class Sawtooth(Stragglers):
         return laws.Steps(lambda count: self.step_s * np.arange(count))
 
 
-class Triangular(Law):
-    """A user's own law."""
-
-    kind: str = "triangular"
-    most: float
-
-    @property
-    def mean(self):
-        return self.most / 2
-
-    def draw(self, rng, size):
-        return rng.triangular(0, self.most / 2, self.most, size)
-
-
 def test_stragglers_of_ones_own():
     from sim.job import replay
 
@@ -302,10 +283,6 @@ def test_stragglers_of_ones_own():
     scenario = job(law)
     assert scenario.draws.sleeps(0, 1).first(3).tolist() == [0, 0.5, 1.0]
     assert replay.scenario_of(scenario.header("event")).stragglers == law
-    drawn = job(stragglers.read(f"{__name__}:Triangular(most=4)")).draws.sleeps(0, 1).first(4000)
-    assert drawn.mean() == pytest.approx(2, abs=0.1)
-    with pytest.raises(WrongSetting, match="most"):
-        stragglers.read(f"{__name__}:Triangular")
 
 
 @pytest.mark.parametrize("name", ["bytedance-ar", "bytedance-st"])
@@ -379,16 +356,6 @@ def test_a_rank_alone_is_not_slower_than_the_median_one(workers):
 def test_nominal_noise_is_no_slow_rank():
     scenario = job(stragglers.read("none"))
     assert variants.at_the_median(scenario) == scenario
-
-
-def test_sums_of_steps_are_cut_short_where_nothing_changes():
-    nothing = [
-        part.sleeps(job(part), RandomStreams(0, 0), 1)
-        for part in (laws.SlowRanks(factor=2, rank=1), laws.Constant(value=0))
-    ]
-    assert [one.sole for one in nothing] == [0, 0]
-    for pair in itertools.permutations(nothing, 2):
-        assert laws.joined(list(pair), np.add, 0.0).sole == 0
 
 
 def test_a_factor_below_one_is_no_straggler():

@@ -204,12 +204,3 @@ def test_one_process_alone(capsys):
     page = printed(capsys, workers=0)
     assert "one process alone" in page
     assert "master" not in page
-
-
-def test_notes_are_printed_as_they_are(capsys):
-    assert "note: costs of [mnist] are nominal" in printed(capsys, notes=["costs of [mnist] are nominal"])
-
-
-def test_few_steps_have_an_interval_too(capsys):
-    """Of what predictions of published runs are off by, which is wider than the noise of steps."""
-    assert "not known" in printed(capsys, replications=1, steps=5)

@@ -16,9 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from test_outputs import child, end, limited
 
-from experiments import sweeps
 from sim import options, protocols
-from sim.base import progress
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
 from sim.language.text import Text
@@ -160,12 +158,6 @@ def test_what_was_cut_off_and_goes_on_is_one_go(rows, error, whole, tmp_path, mo
     pd.testing.assert_frame_equal(timeless(found), whole)
     assert len(counted) == len({id(one) for one in counted}) == len(whole)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["cut.parquet", "whole.parquet"]
-
-
-def test_a_sweep_that_is_done_simulates_nothing_more(whole, tmp_path, counted):
-    found = sweep(scenarios(), str(tmp_path / "whole.parquet"), resume=True, **ONE_GO)
-    pd.testing.assert_frame_equal(timeless(found), whole)
-    assert counted == []
 
 
 def test_a_larger_sweep_goes_on_with_a_smaller_one(whole, tmp_path, counted):
@@ -391,15 +383,6 @@ def test_a_part_that_the_disk_does_not_take_is_one_line(tmp_path, monkeypatch, c
     assert list(tmp_path.iterdir()) == []
 
 
-def test_it_says_how_far_it_is(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(progress, "EVERY_S", 0)
-    monkeypatch.setattr(progress, "EVERY_SHARE", 0)
-    sweep(scenarios(), str(tmp_path / "x.parquet"), **ONE_GO)
-    lines = capsys.readouterr().err.splitlines()
-    assert lines[0].startswith("simulating scenarios: ")
-    assert "left" in lines[-1]
-
-
 @pytest.mark.parametrize("name", pools.LAUNCHED)
 def test_copies_that_know_nothing_of_one_another_are_refused(name, tmp_path, monkeypatch, capsys):
     """They would write one file."""
@@ -446,19 +429,3 @@ def test_nobody_waits_for_what_is_under_way_when_time_is_over():
     with pools.Own(1) as pool:
         pool.submit(time.sleep, 3600)
         assert list(pools.rows([], pool, lambda: 0.0)) == []
-
-
-def test_the_experiment_of_sweeps_begins_anew(tmp_path, monkeypatch):
-    """Whatever an earlier one left, whole or interrupted."""
-    left = tmp_path / "sweep.parquet"
-    left.touch()
-    (parts := tmp_path / "sweep.parquet.parts").mkdir()
-    (parts / "part-000000.parquet").touch()
-
-    def run(line, **_):
-        assert not left.exists()
-        assert not parts.exists()
-        return subprocess.CompletedProcess(line, 0, "f: 3 of 3 scenarios simulated", "")
-
-    monkeypatch.setattr(sweeps.subprocess, "run", run)
-    assert "3 of 3" in sweeps.of_grid(tmp_path)

@@ -33,12 +33,6 @@ def test_an_update_is_by_the_mean_of_all_that_was_added():
     np.testing.assert_allclose(table.all(), START - RATE * np.array([[4 / 8], [8 / 8], [0], [4 / 8]]))
 
 
-def test_a_sum_is_used_once():
-    optimiser = RowOptimiser("sgd", RATE, weight_decay=0)
-    table = updated(optimiser, gradient(0), gradient(1))
-    np.testing.assert_allclose(table.all()[:2], START[:2] - RATE / 2)
-
-
 @pytest.mark.parametrize("decay_steps", [0, 2])
 def test_weight_decay_that_rows_missed_is_made_up_for(decay_steps):
     """As the dense update: every row by its gradient, 0 where there is none, and by the decay; read late or often alike."""

@@ -45,12 +45,6 @@ def test_more_bytes_are_never_sooner_and_no_path_is_faster_than_its_rate(size, m
     assert size / rate * (1 - 1e-9) <= one_s <= both_s * (1 + 1e-9)
 
 
-@given(st.floats(0, 1e9), st.floats(1e5, 1e10))
-def test_a_full_window_leaves_only_the_rate(size, rate):
-    assert transfer_s(size, rate * RTT, math.inf, RTT, rate)[0] == pytest.approx(size / rate)
-    assert transfer_s(size, W0, W0, 0.0, rate)[0] == pytest.approx(size / rate)
-
-
 def test_a_message_follows_the_one_before_with_its_window():
     """Two halves take as long as the whole, and one after a pause of many timeouts as the first."""
     whole, halves = (Connection(W0, Tcp().window_bytes, RTT, 1e8) for _ in range(2))

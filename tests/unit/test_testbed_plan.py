@@ -36,12 +36,6 @@ def test_fitted_runs_come_between_predicted_ones(runs):
     assert at.max() - at.min() > 0.75
 
 
-@pytest.mark.parametrize("rate", plan.RATES)
-def test_a_run_carries_its_model_for_a_second(rate):
-    for model, least in (("mlp", 318_000), ("toy_fc", 4_228_000)):
-        assert plan.measured_steps("predicted", rate, model) * 2 * least / plan.testbed.rate(rate) > 0.95
-
-
 def row(where: Where, predicted_s: float, *measured_s: float) -> Row:
     def outcome(step_s: float) -> Outcome:
         return Outcome(np.full((1, 5), step_s), np.full((1, 5), 64), np.zeros((1, 3)))

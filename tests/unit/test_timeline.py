@@ -46,15 +46,6 @@ def test_times_are_microseconds_and_arguments_are_the_row(written):
     assert event["args"] == {"step": 1, "samples": 18, "bytes": 0, "peer": -1, "version": 1}
 
 
-def test_neighbours_do_not_overlap_after_rounding(trace, tmp_path):
-    thirds = trace.rows.assign(start_s=trace.rows.start_s / 3, end_s=trace.rows.end_s / 3)
-    timeline.write_many([("run", Trace(trace.header, thirds))], tmp_path / "t.json")
-    events = phase(json.loads((tmp_path / "t.json").read_text())["traceEvents"], "X")
-    master = [event for event in events if event["tid"] == 1]
-    for before, after in pairwise(master):
-        assert round(before["ts"] + before["dur"], 3) <= after["ts"]
-
-
 def test_ranks_and_runs_are_named(written):
     assert names(written, "thread_name") == ["master", "worker 1"]
     assert names(written, "process_name", 1) == ["simulated"]

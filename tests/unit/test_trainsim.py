@@ -100,12 +100,6 @@ def test_each_kind_is_listed(capsys):
     assert [line.split()[0] for line in said(capsys, "list").splitlines()] == list(listing.KINDS)
 
 
-def test_the_page_of_commands_names_the_kinds_that_are_listed():
-    page = (Path(__file__).parents[2] / "docs" / "reference" / "commands.md").read_text()
-    said_of = page.partition("`trainsim list KIND [NAME]` lists ")[2].partition(";")[0]
-    assert said_of.replace(" and ", ", ").split(", ") == list(listing.KINDS)
-
-
 def test_settings_are_those_that_can_be_set(capsys):
     assert "time_limit_s=0.06, partitions=16" in said(capsys, "list", "protocols")
     assert "seconds that a worker computes in each step" in said(capsys, "list", "protocols", "amb")

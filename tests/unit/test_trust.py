@@ -130,10 +130,6 @@ def test_a_batch_that_nobody_gave_is_said():
         assert (said in simulate(job, replications=1).notes) is whether
 
 
-def test_nominal_costs_are_said():
-    assert "nominal" in sources.notes(Scenario(FixedMinibatch(), MLP))[0]
-
-
 def fitted(*jobs):
     return make([Source(f"run{i}", event.trace(job)) for i, job in enumerate(jobs)], "x")
 

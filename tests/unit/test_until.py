@@ -1,7 +1,6 @@
 """A plan for an accuracy: work is the law's, chances are the closed form, and the best are those of simulating everything."""
 
 import math
-from dataclasses import replace
 
 import pytest
 from scipy.special import ndtr
@@ -12,7 +11,7 @@ from sim import protocols
 from sim.base.errors import WrongSetting
 from sim.efficiency import published
 from sim.efficiency.law import Steps
-from sim.plans import plan, question, search, sensitivity, simulating, until
+from sim.plans import plan, question, search, simulating, until
 from sim.plans.candidates import WHOLE, Figures
 from sim.plans.configurations import Room
 from sim.sweeps import pools
@@ -102,12 +101,6 @@ def test_a_batch_beyond_the_table_is_said_to_be(table):
     assert "batches of 128 to 1,024, and the first has 4,096" in note
 
 
-def test_tables_have_the_steps(usual):
-    row = usual.to_frame().iloc[0]
-    assert row["steps_to_target_low"] < row["steps_to_target"] < row["steps_to_target_high"]
-    assert row["global_batch"] == row["workers"] * row["batch"]
-
-
 def test_money_limits_it_too(table, usual):
     dearest = max(row["usd"] for row in usual.as_json()["best"])
     found = planned(table, budget=4 * dearest, deadline=None)
@@ -149,14 +142,6 @@ def test_wrong_questions_are_one_line(here, table, options, said):  # noqa: F811
     assert said in refused(here("sim.plan", "--hosts", "p3.2xlarge", *words))
 
 
-def test_the_command_prints_steps(here, table):  # noqa: F811
-    done = here("sim.plan", "--workload", "toy_fc", "--until", table, "--deadline", "10 h", "--hosts", "p3.2xlarge",
-                "--counts", 2, "--protocols", "fmb", "--batches", "64,256", "--processes", 1)  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert f"for the target of {table} in 10 h 0 min" in done.stdout
-    assert "steps" in done.stdout
-
-
 def test_a_published_target_is_asked_for_by_name(here):  # noqa: F811
     """The steps of the plan are the law's, and the line says whose they are."""
     asked = ("--until", "accuracy=0.755", "--deadline", "40 h", "--hosts", "p3.8xlarge", "--counts", "4", "--batches", "64",
@@ -171,13 +156,3 @@ def test_a_published_target_is_asked_for_by_name(here):  # noqa: F811
     assert "0.759 of resnet50" in refused(
         here("sim.plan", "--workload", "resnet50", "--until", "accuracy=0.99", *asked[2:])
     )
-
-
-def test_unknown_steps_make_the_best_uncertain_too(usual):
-    """One configuration alone is the best where it meets the target."""
-    one = replace(usual.best[0])
-    mid = 1.02 * one.needed(usual.question)
-    one.figures = Figures(mid / 1.01, mid, 1.01 * mid)
-    (found,) = sensitivity.chances([], [one], usual.question)
-    assert found == pytest.approx(one.chance(usual.question), abs=0.03)
-    assert found < 0.95

@@ -17,7 +17,7 @@ from sim.laws import LogNormal
 from sim.model import workload
 from sim.model.costs import Costs, Line
 from sim.platform import cluster
-from sim.platform.cluster import LOCAL, Cluster, Host, Link
+from sim.platform.cluster import Cluster, Host, Link
 from sim.simulation import simulate
 from sim.studies import asking, changes, what_if
 from sim.studies.what_if import compare
@@ -124,10 +124,6 @@ def test_all_workers_are_those_of_the_hosts_that_are_left(tmp_path):
     assert changes.of_job("hosts.1.count=0, workers=all", job).workers == 3
 
 
-def test_a_change_within_a_host_leaves_the_defaults_of_messages_there():
-    assert changes.with_values(TWO, {"local.latency_s": "1"}).local == LOCAL.model_copy(update={"latency_s": 1.0})
-
-
 def test_more_workers_and_more_hosts_may_come_in_one_change(tmp_path):
     path = tmp_path / "two.toml"
     path.write_text('schema = "cluster/1"\nhosts = [{ name = "node", count = 4 }]\n')
@@ -173,13 +169,6 @@ def test_a_change_of_no_cluster_s_hosts_is_refused(name):
 def test_what_cannot_be_changed_is_said_in_a_line(text, said):
     with pytest.raises(WrongSetting, match=said):
         applied(text)
-
-
-def test_without_a_change_nothing_differs():
-    one, other = (simulate(scenario(), replications=3) for _ in range(2))
-    compared = compare("nothing", one, other)
-    assert compared.ratio == 1.0
-    assert compared.interval is None
 
 
 def test_a_difference_on_the_same_random_numbers_is_known_better_than_by_itself():

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import setuptools
 
-from sim.base import home, own
+from sim.base import own
 
 ROOT = Path(__file__).parents[2]
 INNER = {"sim", "real", "calibration", "experiments"}
@@ -107,10 +107,3 @@ def test_a_file_for_the_source_tree_is_told_where_to_import_from(monkeypatch):
     monkeypatch.setattr(own, "PACKAGE", "trainsim.")
     assert "trainsim.language" in own._moved(error)
     assert own._moved(ModuleNotFoundError("No module named 'sin'", name="sin")) == ""
-
-
-def test_names_of_modules(monkeypatch):
-    assert home.installed("sim.run") == "sim.run"
-    monkeypatch.setattr(home, "PACKAGE", "trainsim.")
-    assert home.installed("sim.run") == "trainsim.sim.run"
-    assert home.installed("trainsim.listing") == "trainsim.listing"

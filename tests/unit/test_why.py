@@ -76,11 +76,6 @@ def test_what_is_no_faster_in_one_run_is_not_simulated_again():
     assert len(screened) > len(whole)
 
 
-def test_half_the_computing_doubles_a_job_that_only_computes():
-    best = found(job(compute={"base_s": 1.0})).causes[0]
-    assert best.ratio == pytest.approx(2, rel=1e-3)
-
-
 @pytest.mark.parametrize("name", ANYWHERE)
 def test_no_cause_of_any_protocol_makes_it_faster_by_being_there(name):
     scenario = job(name, link=SLOW, sleep_s=0.1, compute={"base_s": 0.1}, update={"base_s": 0.05})

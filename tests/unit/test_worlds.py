@@ -2,7 +2,7 @@
 
 import tracemalloc
 from collections import OrderedDict
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import event
 import numpy as np
@@ -14,16 +14,13 @@ from hypothesis import strategies as st
 from sim import protocols, stragglers
 from sim.answers import notes
 from sim.answers.outcome import of_trace
-from sim.base.errors import RunFailed
 from sim.job.scenario import Scenario
 from sim.language.collectives import NAMES
-from sim.language.text import Text
 from sim.laws import LogNormal, randomness
 from sim.laws.randomness import BLOCK
 from sim.model import workload
 from sim.model.costs import Costs, Line
 from sim.platform.cluster import Cluster, Host, Link
-from sim.protocols.base import protocol_of
 from sim.simulation import simulate
 
 MLP = workload.read("mlp")
@@ -129,13 +126,6 @@ def test_memory_does_not_grow_with_the_steps(protocol, workers, monkeypatch):
         peaks[steps] = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
     assert (peaks[4 * BLOCK] - peaks[BLOCK]) / (3 * BLOCK) < 2000
-
-
-def test_replications_are_the_same_together_and_apart():
-    scenario = quiet("amb", costs=Costs(noise=LogNormal(cv=0.5), run=LogNormal(cv=0.2), partition=Line(slope_s=1e-3)))
-    together, apart = by_engine(scenario, 5), by_engine(scenario, 2, first=3)
-    np.testing.assert_array_equal(together.step_s[3:], apart.step_s)
-    np.testing.assert_array_equal(together.idle_fraction[3:], apart.idle_fraction)
 
 
 SEVERAL = {  # what ranks carry from a step to the next differs
@@ -293,46 +283,6 @@ def test_idle_is_what_is_left_of_a_step():
     scenario = Scenario(protocols.make("fmb"), MLP, workers=2, batch=40, cluster=cluster)
     for outcome in (of_trace(event.trace(scenario)), by_engine(scenario)):
         np.testing.assert_allclose(outcome.idle_fraction[0], [1, 0.75, 0], atol=0.01)
-
-
-def test_ranks_on_one_host_share_its_cores():
-    shared = Cluster(
-        hosts=[Host(cores=2, slots=8)], local=Link(latency_s=0, overhead_s=0), costs={"mlp": quiet_costs()}
-    )
-    scenario = Scenario(protocols.make("fmb"), MLP, workers=4, batch=100, cluster=shared)
-    for found in (of_trace(event.trace(scenario)), by_engine(scenario)):
-        assert found.step_s == pytest.approx(0.2, rel=0.01)  # four workers of 100 ms on two cores
-
-
-def test_contention_slows_busy_cores():
-    host = Host(cores=2, slots=8, contention=0.25)
-    shared = Cluster(hosts=[host], local=Link(latency_s=0, overhead_s=0), costs={"mlp": quiet_costs()})
-    scenario = Scenario(protocols.make("fmb"), MLP, workers=2, batch=100, cluster=shared)
-    assert of_trace(event.trace(scenario)).step_s == pytest.approx(0.125, rel=0.01)
-
-
-@dataclass(frozen=True)
-class Deadlock(Text):
-    """Each rank waits for the next one."""
-
-    def __call__(self, me):
-        for _ in me.steps():
-            yield from me.take((me.rank + 1) % me.n)
-
-
-@pytest.mark.parametrize("world", [event.run, simulate])
-def test_texts_that_wait_for_one_another_are_told_so(world):
-    scenario = replace(quiet("fmb", workers=2), protocol=protocol_of(Deadlock)())
-    with pytest.raises(RunFailed, match="wait for ever"):
-        world(scenario)
-
-
-def test_protocols_and_cluster_sizes_share_their_luck():
-    law = stragglers.read("niagara")
-    small, large = quiet("fmb", workers=2, stragglers=law), quiet("amb", workers=9, stragglers=law)
-    np.testing.assert_array_equal(small.draws.sleeps(0, 2).first(50), large.draws.sleeps(0, 2).first(50))
-    assert not np.array_equal(small.draws.sleeps(0, 1).first(50), small.draws.sleeps(0, 2).first(50))
-    assert not np.array_equal(small.draws.sleeps(0, 1).first(50), small.draws.sleeps(1, 1).first(50))
 
 
 def test_replications_spread_over_the_law_of_drift():

@@ -6,7 +6,6 @@ from sim import protocols
 from sim.base.errors import WrongSetting
 from sim.job import replay
 from sim.job.scenario import Scenario
-from sim.model import variable_placement as placement
 from sim.model import workload
 
 # Trainable numbers: Keras's documentation, less the moving averages of batch normalisation; AlexNet as in tf_cnn_benchmarks;
@@ -109,14 +108,6 @@ def test_the_largest_of_four_servers_by_round_robin(name, share):
 @pytest.mark.parametrize("name", MULTIPLY_ADDS)
 def test_known_work(name):
     assert workload.read(name).flops_per_sample == pytest.approx(2 * MULTIPLY_ADDS[name], rel=0.05)
-
-
-def test_fc6_of_vgg_lies_on_one_server():
-    """411 MB, three quarters of the model: why VGG collapses on parameter servers (Horovod's README, 2017)."""
-    vgg = workload.read("vgg16")
-    assert max(v.size for v in vgg.variables) == 25_088 * 4096
-    assert max(placement.server_bytes(vgg.variables, 4)) > 0.74 * vgg.message_bytes
-    assert max(placement.server_bytes(vgg.variables, 4, parts=4)) < 0.3 * vgg.message_bytes
 
 
 EQUAL = 'schema = "workload/1"\nname = "mine"\nparameters = "1.003 k"\nlayers = 4\n'
