@@ -43,6 +43,7 @@ FEWEST = 2  # rows
 LEAST_OFF = 1e-3  # by which a protocol misses rows; less counts as much
 ODDS = {"allreduce": log(0.1)}  # assumed, before any row: frameworks hide messages behind back-propagation
 SIZES = (1, 2, 3, *(2**power for power in range(2, 21)))  # hosts for which a profile says how well messages are known
+MOST_SIMULATED = 64  # ranks for which that is told where steps are simulated
 DIGITS = 4
 SLOWER = 0.02  # of a logarithm: by so much rows may be further off with the name of a link than without
 MOST_OFF = 1.4  # a factor by which a fit may miss its own rows (root mean square)
@@ -285,9 +286,11 @@ def _made(found: Scaling, rows: table.Table, model: Workload, name: str, link: L
 
 def _network(found: Scaling, each: float) -> Link:
     names = "both_ways", "contention", "uneven"
-    shape = {"gap_s": found.round_s, "tree_s": TREE_S, "tree_inner_s": INNER_S}
-    shape |= {name: getattr(found, name) for name in names}
-    sizes = [hosts for hosts in SIZES if hosts <= 4 or hosts * each <= MOST_RANKS]
+    simulated = isinstance(found, Simulated)
+    shape = {"gap_s": found.round_s} | {name: getattr(found, name) for name in names}
+    shape |= {} if simulated else {"tree_s": TREE_S, "tree_inner_s": INNER_S}
+    most = MOST_SIMULATED if simulated else MOST_RANKS
+    sizes = [hosts for hosts in SIZES if hosts <= 4 or hosts * each <= most]
     spreads = tuple(zip(sizes, _spreads(found, sizes, each), strict=True))
     return link_of(found.between_s).model_copy(update=shape | {"spread_by_hosts": spreads})
 
