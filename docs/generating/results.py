@@ -33,6 +33,7 @@ SUMMARY = (
     Line("models, laws, protocols that were not fitted", "validate", 1, ("all",)),
     Line("TensorFlow's parameter servers", "servers", 0, REGIMES),
     Line("allreduce by MPI, Horovod, TensorFlow; Parallax's hybrid", "collectives", 0, REGIMES),
+    Line("PyTorch's DistributedDataParallel, by Gloo", "ddp", 0, REGIMES),
 )
 COVERED = "covered by 90 %"  # a column that tables of regimes have
 OF_PLACES = "Mean absolute error of a step (places"  # how the title of the table of rates begins
