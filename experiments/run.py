@@ -126,7 +126,7 @@ QUESTIONS = {
     ),
     "sweeps": Question(
         "How long do a sweep of 10,000 scenarios and a plan over 20,000 configurations take?",
-        "3 to 4 min",
+        "15 min",
         "nothing: it measures",
     ),
 }
