@@ -11,10 +11,8 @@ from sim.base.ranges import MOST_BYTES
 from sim.platform.cluster import Link, slowest, trees_s
 
 ALLREDUCE = "all_reduce"
-BETTER, LEAST_ERROR = (
-    0.8,
-    0.03,
-)  # of a plain ring's error: a link of a further number must leave less; and what is not improved upon
+BETTER = 0.8  # of a plain ring's error: a link of a further number must leave less
+LEAST_ERROR = 0.03  # is not improved upon
 LEAST_BANDWIDTH = 1.0
 MOST_SPENT = 0.9  # of a test's time, which sums may take
 MOST_SPREAD = 3.0

@@ -22,7 +22,8 @@ def add_learning_options(parser: argparse.ArgumentParser):
     group.add_argument(
         "--data",
         metavar="NAME|PATH",
-        help="digits (real, 8x8, resized; the default), synthetic, words (the default of models that read them), or an .npz file",
+        help="digits (real, 8x8, resized; the default), synthetic, words (the default of models that read them), or files: an .npz, "
+        "a folder of MNIST's or CIFAR-10's",
     )
     group.add_argument("--optimiser", default="rms", choices=tuple(LEARNING_RATES), help="optimiser of the update")
     group.add_argument(

@@ -151,9 +151,8 @@ def _of_job(trace: Trace, profile: Cluster, slower: Cluster) -> tuple[float, flo
     runs = _simulated(trace, profile, REPLICATIONS)
     logs = np.log(runs.throughput())
     work = (logs[0] - np.log(_simulated(trace, slower).throughput()[0])) / np.log(SLOWER)
-    if (
-        not _sleeps(trace) or replay.protocol_of(trace.header).limits_computing
-    ):  # a deadline ends steps, however long ranks slept
+    # A deadline ends steps, however long ranks slept.
+    if not _sleeps(trace) or replay.protocol_of(trace.header).limits_computing:
         return logs.mean(), logs.std(ddof=1), work, 0.0
     later = {name: of.model_copy(update={"resume_s": of.resume_s + NUDGE_S}) for name, of in profile.costs.items()}
     resuming_later = _simulated(trace, profile.model_copy(update={"costs": later}))

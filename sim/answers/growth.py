@@ -75,9 +75,8 @@ class Law(NamedTuple):
         return -np.log(scale) - (FREEDOM + 1) / 2 * np.log1p((off / side) ** 2 / FREEDOM)
 
 
-LAW = Law(
-    faster=0.25, least=0.02, by_growth=1.2, first_host=0.3, first_gpu=0.8, own=0.7, missed=0.7, by_tries=0.1
-)  # none near them is surely better
+# None near these is surely better: experiments.run growth.
+LAW = Law(faster=0.25, least=0.02, by_growth=1.2, first_host=0.3, first_gpu=0.8, own=0.7, missed=0.7, by_tries=0.1)
 
 
 class Part(NamedTuple):

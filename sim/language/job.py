@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import Any
 
-from sim.base.errors import WrongSetting
+from sim.base.errors import RunFailed, WrongSetting
 from sim.language.hosts import Fair, Host, Windows
 from sim.language.layers import Layer
 from sim.language.library import Library
@@ -20,6 +20,7 @@ from sim.platform.polling import STAGES, polls_per_s
 
 PIECES = 8  # of a round's background work, which comes with messages: a pull and a push have four, with two ends each
 MANY = 100  # steps for each rank
+MOST_NAMED = 4  # texts of a dead end that are named
 NONE, ONE = Constant(value=0.0), Constant(value=1.0)
 
 
@@ -346,6 +347,17 @@ class Job:
     def noise(self, rank: int, servers: int, of: str = "noise") -> Any:
         """Factors on the passes of a rank, by its own rounds; or on its input, its updates, or delays (Laws.noises)."""
         return self.laws.noises(self.replication, worker_number(rank, servers), of)
+
+
+def dead_end(name: str, waiting: Sequence[str]) -> RunFailed:
+    """Why a run ends in which all texts wait for ever.
+
+    Args:
+        name: of the text.
+        waiting: the place of each, and what it waits for.
+    """
+    more = f"; and {len(waiting) - MOST_NAMED} more" if len(waiting) > MOST_NAMED else ""
+    return RunFailed(f"{name}: all wait for ever: {'; '.join(waiting[:MOST_NAMED])}{more}")
 
 
 def first_measured(warmup: int, complete: int) -> int:

@@ -18,7 +18,7 @@ from sim.language.engine.layout import GOES_ON, KINDS, NONE, OPERANDS
 from sim.language.engine.primitives import Program
 from sim.language.engine.programs import in_the_way, program_of
 from sim.language.hosts import devices
-from sim.language.job import Job, Result, first_measured, worker_number
+from sim.language.job import Job, Result, dead_end, first_measured, worker_number
 from sim.language.rank import drawn
 from sim.language.text import Text
 from sim.laws.base import NOTHING, ONES
@@ -42,6 +42,13 @@ NOT_COMPILED = (
 )
 AT_FIRST = 1024  # numbers of lists
 KINDS_DRAWN = len(layout.FACTORS)
+WAITED_FOR = {
+    layout.TAKING: "a message",
+    layout.LANDING: "the bytes of a message",
+    layout.WAITING: "a handle",
+    layout.QUEUED: "a core",
+    layout.RINGING: "the others of an allreduce",
+}
 OF_DEVICE = "device_cores", "device_turn", "device_contention", "device_switching"
 WINDOWS = "window_pair", "window_bytes", "window_free"
 PAUSE, LOOK = 2**22, 2**14  # events, some tenths of a second and some milliseconds
@@ -309,7 +316,8 @@ class Run:
                 return self._found(complete)
             more[status]()
         if self.state.left:
-            self._fail(layout.WRONG)
+            waiting = [(t, WAITED_FOR[what]) for t, what in enumerate(self._now("text_in")) if what in WAITED_FOR]
+            raise dead_end(self.text.name, [f"{self._place(t)} for {what}" for t, what in waiting])
         return self._found(self.job.steps)
 
     def _complete(self) -> int:

@@ -51,13 +51,8 @@ KINDS = 16
 THREADS, PIECES = 2**20, 8  # numbers of the texts of background work; pieces of a round's
 MOST_AT_ONCE = 1_000_000  # events of each text without any time passing
 MOST_JUMPS = 2**27  # of a text's loops within one event
-NEWEST, UNTIL, SIZED, LASTS, AT_ONCE = (
-    1,
-    2,
-    4,
-    8,
-    16,
-)  # flags of a TAKE; LASTS: as long as something may come, or without waiting
+# Flags of a TAKE; LASTS: as long as something may come, or without waiting.
+NEWEST, UNTIL, SIZED, LASTS, AT_ONCE = 1, 2, 4, 8, 16
 NOT_YET = -2  # in place of a sender: nothing has come, but may; NONE: nothing comes
 # Kinds of drawn numbers: two by rounds; then those that a rank has by itself, with what counts them, and how many one event takes besides.
 PASSES, INPUT, UPDATES, DELAYS, SHARES, PAUSES, MOMENTS = range(7)

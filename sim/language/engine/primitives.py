@@ -458,9 +458,8 @@ class Lowering(Statements):
         handles, count = command.handles, command.needed
         if isinstance(handles, Number):
             self.emit(op.WAIT, handles)
-        elif (
-            isinstance(handles, tuple | list) and count is None and not self.job.poll_s
-        ):  # who polls sees several at once
+        # Who polls sees several at once.
+        elif isinstance(handles, tuple | list) and count is None and not self.job.poll_s:
             for one in handles:
                 self.emit(op.WAIT, one)
         elif (at := self.handles(handles)) != op.NONE:

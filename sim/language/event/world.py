@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable
 from heapq import heappop, heappush
 from itertools import count
 
-from sim.base.errors import RunFailed
 from sim.language.event.cores import made
 from sim.language.event.flows import Flows
 from sim.language.event.links import Links
@@ -21,13 +20,12 @@ from sim.language.event.ranks import Busy, Costs, OtherThreads, Polls
 from sim.language.event.task import Task
 from sim.language.event.valueless import Valueless
 from sim.language.hosts import devices
-from sim.language.job import Job, Result, first_measured
+from sim.language.job import Job, Result, dead_end, first_measured
 from sim.language.pieces import Handle, Message
 from sim.language.rank import Rank
 from sim.language.samples import Samples
 from sim.language.text import Text
 
-MOST_NAMED = 4  # texts of a dead end that are named
 LOOKS = 256  # events from one look at the memory and the clock to the next, where a run may end early
 RANK_BYTES, CORE_BYTES, RSS_BYTES = 25e3, 800, 1024  # of a rank and of a core of a host; the unit of a process's memory
 
@@ -95,7 +93,8 @@ class EventWorld:
             self.start(self.task_class(self, me, self.text(me), 0))
         while self._left:
             if not self._events:
-                raise RunFailed(self._dead_end())
+                waiting = [f"{task.place()} for {task.waits_for}" for _, task in sorted(self.tasks.items())]
+                raise dead_end(self.text.name, waiting)
             self.time_s, *_, call = heappop(self._events)
             call()
             self._happened += 1
@@ -152,11 +151,6 @@ class EventWorld:
         handle.done_s = self.time_s
         for one, turn in looking:
             self.at(self.time_s, one.key, one.waker(turn))
-
-    def _dead_end(self) -> str:
-        waiting = [f"{task.place()} for {task.waits_for}" for _, task in sorted(self.tasks.items())]
-        more = f"; and {len(waiting) - MOST_NAMED} more" if len(waiting) > MOST_NAMED else ""
-        return f"{self.text.name}: all wait for ever: {'; '.join(waiting[:MOST_NAMED])}{more}"
 
     # ---- rounds
 
