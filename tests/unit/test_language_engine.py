@@ -163,6 +163,23 @@ def test_own_texts_take_as_long_as_in_the_event_world(text, more, kernel):
     assert differ(job(**more), text, kernel) == {}
 
 
+class Reckoned(Own):
+    """Work by what only ranks know: operands of and, or that are the value, not whether it holds."""
+
+    def __call__(self, me):
+        for step in me.steps():
+            yield from me.work(seconds=1e-3 * (me.rank or 9))
+            yield from me.work(seconds=1e-3 * (me.rank and 7))
+            yield from me.work(seconds=1e-3 * (me.rank and step or 11))
+            yield from me.work(seconds=1e-3 * (5 - bool(me.rank)))
+            yield from me.work(seconds=1e-3 * (2 if me.rank and (step or not me.rank) else 3))
+            yield from me.update()
+
+
+def test_numbers_of_ranks_are_reckoned_as_python_does():
+    assert differ(job(), Reckoned(), engine._kernel) == {}
+
+
 class Changing(Own):
     """Names that are None or another text before a loop changes them."""
 

@@ -9,7 +9,7 @@ import inspect
 import operator
 import os
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, reduce
 from types import CodeType
 from typing import Any
@@ -161,25 +161,42 @@ class Expressions(Code):
             raise NotLowered(f"{type(sign).__name__} of numbers that are not known before ranks run") from error
 
     def on_UnaryOp(self, scope: Scope, node: ast.UnaryOp) -> Any:
-        value = self.value(scope, node.operand)
+        value = (self.tested if isinstance(node.op, ast.Not) else self.value)(scope, node.operand)
         if isinstance(node.op, ast.Not):
-            return negated(truth(value))
+            return negated(value)
         return -value if isinstance(node.op, ast.USub) else +value
 
     def on_BoolOp(self, scope: Scope, node: ast.BoolOp) -> Any:
+        return self.either(scope, node, self.value)
+
+    def tested(self, scope: Scope, node: ast.expr) -> Any:
+        """Whether an expression holds: a number that is 0 where it does not."""
+        return self.either(scope, node, self.tested) if isinstance(node, ast.BoolOp) else truth(self.value(scope, node))
+
+    def either(self, scope: Scope, node: ast.BoolOp, value_of: Callable[[Scope, ast.expr], Any]) -> Any:
+        """The first operand that decides, or the last."""
         stops = isinstance(node.op, ast.Or)
-        value = self.value(scope, node.values[0])
+        value = value_of(scope, node.values[0])
         for one in node.values[1:]:
-            found = truth(value)
-            if not symbolic(found):
-                if bool(found) == stops:
+            if not symbolic(value):
+                if bool(value) == stops:
                     return value
-                value = self.value(scope, one)
+                value = value_of(scope, one)
                 continue
-            held = self.put(op.MOVE, found, 0)
+            held = self.put(op.MOVE, self.a_number(value), 0)
             with self.where(held == 0 if stops else held):
-                self.move(held.at, truth(self.value(scope, one)))
+                self.move(held.at, self.a_number(value_of(scope, one)))
             value = held
+        return value
+
+    def a_number(self, value: Any) -> Any:
+        """A value of which numbers alone are one.
+
+        Raises:
+            NotLowered: it is none.
+        """
+        if not isinstance(value, Number | int | float):
+            raise NotLowered(f"{described(value)} as an operand of and, or")
         return value
 
     def on_Compare(self, scope: Scope, node: ast.Compare) -> Any:
@@ -216,7 +233,7 @@ class Expressions(Code):
         raise NotLowered(f"{described(value)} as a group of ranks: a rank or a range upwards")
 
     def on_IfExp(self, scope: Scope, node: ast.IfExp) -> Any:
-        test = truth(self.value(scope, node.test))
+        test = self.tested(scope, node.test)
         if not symbolic(test):
             return self.value(scope, node.body if test else node.orelse)
         jump = self.jump(unless=test)
@@ -294,7 +311,7 @@ class Expressions(Code):
 
         def turn(k):
             self.bind(inner, one.target, self.element(source, k))
-            jumps = [self.jump(unless=truth(self.value(inner, test))) for test in one.ifs]
+            jumps = [self.jump(unless=self.tested(inner, test)) for test in one.ifs]
             made.append(self.value(inner, node.elt))
             self.here(*jumps)
 
@@ -362,7 +379,8 @@ class Expressions(Code):
         return x
 
     def by_bool(self, x: Any) -> Any:
-        return truth(x)
+        found = truth(x)
+        return found != 0 if symbolic(found) else bool(found)
 
     def by_min(self, *given: Any) -> Any:
         return self.fold(lambda x, y: folded(min, x, y), given)

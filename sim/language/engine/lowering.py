@@ -17,7 +17,7 @@ from typing import Any
 
 from sim.language.engine import layout as op
 from sim.language.engine.expressions import Expressions, Scope, bound, is_numeric, tree_of
-from sim.language.engine.rows import ERRORS, truth
+from sim.language.engine.rows import ERRORS
 from sim.language.engine.values import NotLowered, Number, Plain, Symbol, numbers, same, shape, shaped, symbolic
 from sim.language.rank import Rank
 
@@ -139,7 +139,7 @@ class Statements(Expressions):
         return True
 
     def do_If(self, scope: Scope, node: ast.If) -> bool:
-        test = truth(self.value(scope, node.test))
+        test = self.tested(scope, node.test)
         if not symbolic(test):
             return self.body(scope, node.body if test else node.orelse)
         self.make_cells(scope, *node.body, *node.orelse)
@@ -167,7 +167,7 @@ class Statements(Expressions):
             raise NotLowered("while ... else")
         self.make_cells(scope, node)
         begin = len(self.rows)
-        test = truth(self.value(scope, node.test))
+        test = self.tested(scope, node.test)
         if not symbolic(test) and not test:
             return False
         self.loops.append(([self.jump(unless=test)] if symbolic(test) else [], []))
