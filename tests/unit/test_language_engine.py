@@ -170,7 +170,7 @@ class Reckoned(Own):
         for step in me.steps():
             yield from me.work(seconds=1e-3 * (me.rank or 9))
             yield from me.work(seconds=1e-3 * (me.rank and 7))
-            yield from me.work(seconds=1e-3 * (me.rank and step or 11))
+            yield from me.work(seconds=1e-3 * ((me.rank and step) or 11))
             yield from me.work(seconds=1e-3 * (5 - bool(me.rank)))
             yield from me.work(seconds=1e-3 * (2 if me.rank and (step or not me.rank) else 3))
             yield from me.update()
