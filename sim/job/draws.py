@@ -45,12 +45,13 @@ class Draws:
         return not any(elsewhere) and all(isinstance(law, Law) and law.sole is not None for law in laws)
 
     def sleeps(self, replication: int, worker: int, call: int = 0) -> Stream | Steps:
-        """The induced sleeps of a worker by its number, the same in every world, simulated or real.
+        """The induced sleeps of a worker by its number, the same in every world, simulated or real; a stream where all draw a law alike.
 
         Args:
             call: of several sleeps in a step; 0 is the first.
         """
-        return self._sequence("sleeps", self._random(replication, call), worker)
+        found = self._sequence("sleeps", self._random(replication, call), worker)
+        return found if isinstance(self._scenario.stragglers, Law) else Steps(found.first, found.sole)
 
     def every_sleep(self, replication: int, worker: int) -> Sleeps:
         """The same, one after another, however many there are in a step."""

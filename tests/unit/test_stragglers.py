@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from event import by_engine
+from event import agree, by_engine
 from law_examples import EVERY, FACTORS, SEQUENCES
 
 from sim import laws, protocols, run, stragglers
@@ -296,6 +296,16 @@ def test_named_laws_of_traces(name):
     assert series.std(axis=1).max() < 0.02  # which lasts for the whole run
     assert law.slows_computing
     assert law.mean == 0
+
+
+@pytest.mark.parametrize("of", ["seconds", "factor"])
+@pytest.mark.parametrize("law", [laws.Constant(value=2), laws.Gamma(mean=2, cv=0.5)], ids=["alike", "drawn"])
+@pytest.mark.parametrize("kind", [{"rank": 1}, {"by": "host"}], ids=["slow-ranks", "by host"])
+def test_the_engine_slows_no_other_ranks_than_the_first_one_s_stragglers_do(kind, law, of):
+    """The first worker draws from the law, but others do not, or draw the same numbers as it."""
+    hosts = Cluster(hosts=(Host(count=3, cores=4, slots=2),))
+    made = (laws.SlowRanks if "rank" in kind else laws.Independent)(**{of: law, **kind})
+    agree(job(made, workers=5, cluster=hosts, steps=4, warmup=0))
 
 
 def test_factors_multiply_the_noise_of_computing():
