@@ -189,7 +189,7 @@ def work(cells: list[argparse.Namespace], probe: str | None, comm, resume: bool 
         if trace is not None:
             trace.write(cell.trace)
             parts.remove(cell.trace)
-        under_way.done += scenario.rounds
+        under_way.advance(scenario.rounds)
     runners.end()
     return 0
 

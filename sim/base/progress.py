@@ -23,7 +23,8 @@ class Progress:
 
     def __init__(self, doing: str, total: float | None = None):
         self.doing, self.total, self.done = doing, total, 0.0
-        self._began_s = self._said_s = time.monotonic()
+        self._began_s = self._said_s = self._advanced_s = time.monotonic()
+        self._longest_s = 0.0
 
     def __enter__(self) -> Progress:
         _under_way.append(self)
@@ -36,7 +37,8 @@ class Progress:
         """So much more work is done; `label` says which."""
         self.done += work
         now_s, over = time.monotonic(), self.total is not None and self.done >= self.total
-        if self is not _under_way[0] or over:
+        self._longest_s, self._advanced_s = max(self._longest_s, now_s - self._advanced_s), now_s
+        if _under_way[:1] != [self] or over:
             return
         if now_s - self._said_s >= max(EVERY_S, EVERY_SHARE * (now_s - self._began_s)):
             self._said_s = now_s
@@ -49,10 +51,10 @@ class Progress:
 
     @property
     def left(self) -> str:
-        """The time left, as in ", about 3 min left", as far as that can be known."""
-        if not (self.total and self.done):
-            return ""
+        """The time left, as in ", about 3 min left"; none while one advance took half of the time: the pace of the others may differ."""
         took_s = time.monotonic() - self._began_s
+        if not (self.total and self.done) or 2 * self._longest_s > took_s:
+            return ""
         return f", about {duration(took_s * max(0.0, self.total / self.done - 1))} left"
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shlex
 import subprocess
 import sys
@@ -37,7 +36,7 @@ def test_only_what_is_left_is_run(tmp_path):
     assert first.returncode == 0, first.stderr
     assert "cells left to run: 2" in first.stderr
     assert "cell 1 of 2: fmb" in first.stderr
-    assert re.search(r"cell 2 of 2, about \d+ (s|min) left: fmb", first.stderr)
+    assert "cell 2 of 2: fmb" in first.stderr  # one cell says nothing of the time that another takes
     assert len(read(done).rows) == 0
     assert len(read(left).rows) > 0
     assert probe.read_text() == "{}"

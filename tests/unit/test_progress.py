@@ -64,15 +64,29 @@ def test_work_within_other_work_is_silent(clock, capsys):
         for _ in progress.each(range(3), "inner"):
             clock.now += 10
         outer.advance()
-    assert lines(capsys) == ["outer: 50%, about 30 s left"]
+    assert lines(capsys) == ["outer: 50%"]
+
+
+def test_a_first_step_that_is_longer_than_the_others_says_nothing_of_the_time_left(clock, capsys):
+    for number in progress.each(range(100), "fitting"):
+        clock.now += 1 if number else 60
+    assert lines(capsys)[:3] == ["fitting: 1% (0)", "fitting: 6% (5)", "fitting: 11% (10)"]
+
+
+def test_the_time_left_is_said_when_no_step_took_half_of_the_time(clock, capsys):
+    for number in progress.each(range(100), "fitting"):
+        clock.now += 1 if number else 20
+    assert next(line for line in lines(capsys) if "left" in line) == "fitting: 21%, about 3 min left (20)"
 
 
 def test_an_end_by_an_error_ends_it(clock, capsys):
     with pytest.raises(ZeroDivisionError), Progress("dividing", total=1):
         raise ZeroDivisionError
     with Progress("simulating", total=100):
-        clock.now += 10
-        progress.advance(work=80)
+        clock.now += 4
+        progress.advance(work=40)
+        clock.now += 4
+        progress.advance(work=40)
     assert lines(capsys) == ["simulating: 80%, about 2 s left"]
 
 
@@ -112,6 +126,6 @@ def test_a_search_for_partitions_says_what_it_tries(talkative, capsys):
 def test_a_fit_says_how_far_it_has_played_its_runs(talkative, capsys):
     job = Scenario(protocols.make("fmb"), NAMED["mlp"], workers=2, steps=5, warmup=1, cluster=one_rank_a_host(3))
     of_runs(job.cluster, [event.trace(job, replication) for replication in range(3)])
-    assert [line.split(",")[0] for line in lines(capsys)] == [
-        f"simulating the runs fitted: {share}%" for share in (33, 67)
+    assert [line.split("%")[0] for line in lines(capsys)] == [
+        f"simulating the runs fitted: {share}" for share in (33, 67)
     ]
