@@ -12,7 +12,9 @@ from contextlib import AbstractContextManager, contextmanager
 from sim.base import own
 from sim.base.errors import RunFailed
 
-EVERY_S = 1.0  # between two looks at the clock, at most
+EVERY_S = 1.0  # between two looks at the clock, at most,
+AGAIN_S = 0.05  # and after the deadline
+STEPS = 100  # in Python, by which it has been raised if it ever is
 
 
 class _Over(BaseException):
@@ -30,16 +32,16 @@ def deadline(seconds: float, failure: Callable[[BaseException], Exception]) -> I
         yield
         return
     watch = _Watch(time.thread_time() + seconds, threading.get_ident())
-    watch.start()
     try:
         try:
+            watch.start()
             yield
-        except _Over:
-            raise
-        except BaseException:
-            watch.settle()
-            raise
-        watch.settle()
+        finally:
+            while not watch.settled:
+                try:
+                    watch.settle()
+                except _Over:  # sent when the work had ended
+                    continue
     except _Over as error:
         raise failure(error) from None
 
@@ -65,7 +67,9 @@ def ended_after(seconds: float, said: str) -> AbstractContextManager[None]:
 
 
 class _Watch(threading.Thread):
-    """Looks at the processor clock of a thread until its work is done, or else raises _Over there.
+    """Looks at the processor clock of a thread until its work is done; from a time on it raises _Over there at each look.
+
+    One may be lost: Python drops what is raised while it collects garbage or deletes an object, and a text may catch it.
 
     Args:
         until_s: of that clock.
@@ -75,28 +79,28 @@ class _Watch(threading.Thread):
     def __init__(self, until_s: float, of: int):
         super().__init__(daemon=True)
         self._until_s, self._of = until_s, of
-        self._lock, self._done, self._told = threading.Lock(), threading.Event(), False
+        self._lock, self._done, self.settled = threading.Lock(), threading.Event(), False
 
     def run(self) -> None:
         """Look, at least every so often, because the clock stands still while the thread waits."""
-        while True:
+        wait_s = 0.0
+        while not self._done.wait(wait_s):
             with self._lock:  # the thread is there as long as its work is not done
                 if self._done.is_set():
                     return
-                left_s = self._until_s - time.clock_gettime(time.pthread_getcpuclockid(self._of))
-                if left_s <= 0:  # it is raised at the next step in Python
-                    self._told = True
+                wait_s = self._until_s - time.clock_gettime(time.pthread_getcpuclockid(self._of))
+                if wait_s <= 0:  # it is raised at the next step in Python
+                    wait_s = AGAIN_S
                     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._of), ctypes.py_object(_Over))
-                    return
-            self._done.wait(min(EVERY_S, left_s))
+            wait_s = min(EVERY_S, wait_s)
 
     def settle(self) -> None:
-        """The work is done. If the deadline has come just now, it is raised here, and not in what follows.
+        """The work is done: nothing is raised from here on. What was sent before is raised in here, and not in what follows.
 
         It cannot be taken back: CPython 3.11 would then look for it for ever, and hang if a profile is made.
         """
         with self._lock:
             self._done.set()
-        began_s = time.monotonic()
-        while self._told and time.monotonic() < began_s + EVERY_S:
+        for _ in range(STEPS):
             pass
+        self.settled = True

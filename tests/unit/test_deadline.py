@@ -1,10 +1,12 @@
 """Work that has taken long enough ends in a line, wherever it is; what reads no clock, too."""
 
+import contextlib
 import math
 import resource
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 from documents import ROOT
@@ -39,6 +41,45 @@ def test_the_inner_one_of_two_ends_what_is_within_it():
             spin()
         for _ in range(1000):  # nothing comes later
             pass
+
+
+@pytest.mark.parametrize("lost", [1, 3])
+def test_a_deadline_that_is_lost_comes_again(lost, monkeypatch):
+    """As where Python collects garbage when it comes."""
+    monkeypatch.setattr(sys, "unraisablehook", lambda _: None)
+
+    class Collected:
+        def __del__(self):
+            until_s = time.process_time() + 1
+            while time.process_time() < until_s:
+                pass
+
+    def work():
+        for _ in range(lost):
+            Collected()
+        for _ in range(lost):
+            with contextlib.suppress(BaseException):
+                spin()
+        spin()
+
+    with pytest.raises(RunFailed, match="too long"), ended_after(0.02, "too long"):
+        work()
+
+
+@pytest.mark.slow
+def test_nothing_comes_after_the_end(monkeypatch):
+    """Of deadlines that pass just when the work ends."""
+    monkeypatch.setattr(module, "AGAIN_S", 1e-5)
+    ended = 0
+    for number in range(300):
+        with contextlib.suppress(RunFailed), ended_after(1e-3, "too long"):
+            until_s = time.thread_time() + 1e-3 + 1e-6 * (number % 50 - 25)
+            while time.thread_time() < until_s:
+                pass
+            ended += 1
+        for _ in range(100):
+            pass
+    assert ended
 
 
 @pytest.mark.parametrize("seconds", [60, math.inf])
