@@ -133,6 +133,47 @@ def test_an_endless_loop_is_one_line(text, kernel, monkeypatch):
         engine.run(job(2, latency_s=0.0, bandwidth=float("inf")), text, kernel)
 
 
+@dataclass(frozen=True)
+class Wrong(Own):
+    """Rank 1 makes a mistake in its third step; what is divided by 0 where that is asked for first is none."""
+
+    mistake: str = ""
+
+    def __call__(self, me):
+        for step in me.steps():
+            yield from compute(me)
+            none = me.now() - me.now()
+            yield from me.work(seconds=1.0 / none if none else 0.0)
+            if step == 2 and me.rank == 1:
+                if self.mistake == "%":
+                    yield from me.work(seconds=step % none)
+                if self.mistake == "/":
+                    yield from me.work(seconds=step / none)
+                yield from me.post(me.gradient, 1)
+                yield from me.take(1, me.gradient[:10])
+            yield from me.update()
+
+
+@KERNELS
+@pytest.mark.parametrize(
+    ("mistake", "event_s_words", "words"),
+    [
+        ("/", "ZeroDivisionError", "division by zero"),
+        ("%", "ZeroDivisionError", "division by zero"),
+        ("", "items taken from rank 1 into 10", "another size, or a rank that there is not"),
+    ],
+)
+def test_a_mistake_is_told_with_its_line(mistake, event_s_words, words, kernel, monkeypatch):
+    """By the event world where that soon comes to it, and else by the engine."""
+    text, place = Wrong(mistake), r"rank 1, test_language_records.py:\d+: "
+    with pytest.raises(WrongText, match=place + ".*" + event_s_words):
+        engine.run(job(2), text, kernel)
+    monkeypatch.setattr(engine, "FEW", 0)
+    monkeypatch.setattr(engine.event, "run", None)
+    with pytest.raises(WrongText, match=place + words):
+        engine.run(job(2), text, kernel)
+
+
 @COMPILED
 def test_too_much_memory_is_refused_before_it_is_taken():
     with pytest.raises(WrongSetting, match="--workers: given 1000; allowed: a smaller job: the engine would take"):

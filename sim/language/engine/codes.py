@@ -46,7 +46,11 @@ def go_on(S: State, t: int) -> int:
         code = S.code[row]
         at += 1
         if code < op.JUMP:
-            S.registers[base + S.code[row + 1]] = reckon(code, value(S, t, row + 2), value(S, t, row + 3))
+            y = value(S, t, row + 3)
+            if y == 0.0 and (code == op.DIVIDE or code == op.FLOOR_DIVIDE or code == op.MODULO):
+                S.text_at[t] = at - 1
+                return stops_at(S, t, op.WRONG)
+            S.registers[base + S.code[row + 1]] = reckon(code, value(S, t, row + 2), y)
         elif code == op.JUMP:
             at = S.code[row + 1]
             jumps += 1
@@ -346,11 +350,11 @@ def reckon(code: int, x: float, y: float) -> float:
     if code == op.MULTIPLY:
         return x * y
     if code == op.DIVIDE:
-        return x / y if y != 0.0 else math.nan
+        return x / y
     if code == op.FLOOR_DIVIDE:
-        return math.floor(x / y) if y != 0.0 else math.nan
+        return math.floor(x / y)
     if code == op.MODULO:
-        return x - y * math.floor(x / y) if y != 0.0 else math.nan
+        return x - y * math.floor(x / y)
     if code == op.EXCLUSIVE_OR:
         return int(x) ^ int(y)
     if code == op.LESS:

@@ -49,6 +49,14 @@ WAITED_FOR = {
     layout.QUEUED: "a core",
     layout.RINGING: "the others of an allreduce",
 }
+WRONG = {
+    **dict.fromkeys((layout.DIVIDE, layout.FLOOR_DIVIDE, layout.MODULO), "division by zero"),
+    **dict.fromkeys((layout.GET, layout.SET, layout.REMOVE), "an element that there is not"),
+    **dict.fromkeys(
+        (layout.SAME_SIZE, layout.TAKE, layout.RING, layout.POST), "another size, or a rank that there is not"
+    ),
+}
+FEW = 2**17  # events, which take the event world some seconds
 OF_DEVICE = "device_cores", "device_turn", "device_contention", "device_switching"
 WINDOWS = "window_pair", "window_bytes", "window_free"
 PAUSE, LOOK = 2**22, 2**14  # events, some tenths of a second and some milliseconds
@@ -346,12 +354,15 @@ class Run:
         return f"rank {self._now('text_rank')[t]}, {self.program.places[self._now('text_at')[t]]}"
 
     def _fail(self, status: int) -> None:
-        """Say what goes wrong: with its line, as the event world comes to it."""
+        """Say what goes wrong, with its line: in the event world's words, where that soon comes to it."""
+        row = self.program.rows[self._now("text_at")[self.state.running]]
+        said = WRONG.get(row[0], "the engine cannot go on")
         if status == layout.ENDLESS:
             said = f"{layout.MOST_AT_ONCE:,} requests without any time passing"
-            raise WrongText(f"{self.text.name}, {self._place(self.state.running)}: {said}")
-        event.run(self.job, self.text)
-        raise RunFailed(f"{self.text.name}: the engine cannot go on, where the event world does")
+        elif self.state.happened < FEW:
+            event.run(self.job, self.text)
+            raise RunFailed(f"{self.text.name}: the engine cannot go on, where the event world does")
+        raise WrongText(f"{self.text.name}, {self._place(self.state.running)}: {said}")
 
 
 def run(
