@@ -15,7 +15,7 @@ from sim.base.ranges import Amount, Count, Exponent, Share
 class Rows(Checked):
     """The rows that a minibatch touches. Only they have a gradient (TensorFlow's IndexedSlices), and only they are read.
 
-    A row that is drawn twice travels once, because tf.nn.embedding_lookup calls tf.unique.
+    A row that is drawn twice travels once, as in real runs here; in TensorFlow's embedding_lookup it travels twice.
 
     Args:
         per_sample: draws of each sample: the words that it looks up.

@@ -10,7 +10,7 @@ from experiments import parallax
 from sim.answers.outcome import of_trace
 
 # What `python -m experiments.run parallax` fits; fitting takes long.
-FITTED = parallax.Constants(resnet50_s=0.3093, lm1b_s=0.1117, add_s=5.756e-10, port_bytes_per_s=1.798e9)
+FITTED = parallax.Constants(resnet50_s=0.3093, lm1b_s=0.1117, add_s=5.756e-10, port_bytes_per_s=3.057e9)
 
 
 @cache
@@ -24,26 +24,29 @@ def test_the_constants_are_the_fitted_ones(bar):
     assert said()[bar] == pytest.approx(parallax.MEASURED[model][system][machines - 1], rel=0.01)
 
 
-MISSED = pytest.mark.xfail(reason="LM1B on two machines is missed (docs/limits.md)", strict=True)
-
-
-@pytest.mark.parametrize(
-    ("model", "machines"), [("resnet50", 1), ("resnet50", 2), ("lm1b", 1), pytest.param("lm1b", 2, marks=MISSED)]
-)
+@pytest.mark.parametrize(("model", "machines"), [("resnet50", 1), ("resnet50", 2), ("lm1b", 1), ("lm1b", 2)])
 def test_systems_are_in_their_published_order(model, machines):
     assert parallax.order(model, machines, said())
 
 
-def test_a_second_machine_helps_the_hybrid():
-    """Words; the figure on two machines is a fifth too low."""
-    alone, together = (said()["lm1b", "Parallax-HYBRID", machines] for machines in (1, 2))
-    assert together > 1.3 * alone
-    assert together == pytest.approx(149_500, rel=0.2)
+@pytest.mark.parametrize(("model", "near"), [("resnet50", 0.05), ("lm1b", 0.02)])
+def test_the_hybrid_on_two_machines(model, near):
+    assert said()[model, "Parallax-HYBRID", 2] == pytest.approx(
+        parallax.MEASURED[model]["Parallax-HYBRID"][1], rel=near
+    )
 
 
-@MISSED
+def test_a_port_that_serves_one_message_after_another_is_no_flow_of_tcp():
+    """A negative control: workers of TensorFlow's servers then compute while others pull, and a slower port would be fitted."""
+    shared = parallax.job("lm1b", "TensorFlow-PS", 2, FITTED)
+    network = shared.cluster.network.model_copy(update={"fair": False})
+    one_by_one = replace(shared, cluster=shared.cluster.model_copy(update={"network": network}))
+    assert of_trace(event.trace(one_by_one)).throughput()[0] > 1.1 * said()["lm1b", "TensorFlow-PS", 2]
+
+
+@pytest.mark.xfail(reason="Horovod gathers the rows of LM1B too fast on two machines (docs/limits.md)", strict=True)
 def test_a_second_machine_slows_horovod_down():
-    """Predicted is a rise, by half a percent, to half more than is published."""
+    """Predicted is a rise by a fifth, to three quarters more than is published."""
     assert said()["lm1b", "Horovod", 2] < said()["lm1b", "Horovod", 1]
 
 
