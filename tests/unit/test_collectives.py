@@ -10,8 +10,8 @@ from sim.language.collectives import NAMES
 from sim.language.moves import moves, named
 from sim.model.sizes import ITEM_BYTES
 
-SIZES = (0, 1, 2, 7, 16, 1000)
-RANKS = range(1, 18)
+SIZES = (0, 1, 7, 16, 1000)
+RANKS = (*range(1, 10), 12, 15, 16, 17)
 
 
 def execute(algorithm: str, hosts: list[int], vectors: np.ndarray) -> np.ndarray:

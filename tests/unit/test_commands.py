@@ -108,7 +108,7 @@ def test_changes_are_compared_with_as_many_parts_as_were_found(here):
 
 def test_an_answer_in_less_time_comes_of_fewer_runs_and_steps(here):
     steps = 100
-    job = ("--world", "event", "--protocol", "fmb", "--stragglers", "none", "--steps", steps)
+    job = ("--world", "event", "--protocol", "fmb", "--workers", 2, "--stragglers", "none", "--steps", steps)
     done = here("sim.run", *job, "--within", 1e-6)
     said = " ".join(done.stdout.split())
     assert f" of {steps} steps of one run (warm-up: 1 of 10), because time ran out; --within SECONDS" in said

@@ -33,7 +33,9 @@ CHAIN = Workload(
 def run(name: str, **options):
     model = CHAIN if name == "pipeline" else workload.read("mlp")
     scenario = Scenario(
-        protocols.make(name, SETTINGS.get(name, ())), model, **{"workers": 3, "batch": 32, "steps": 20, **options}
+        protocols.make(name, SETTINGS.get(name, ())),
+        model,
+        **{"workers": 3, "batch": 32, "steps": 9, "warmup": 3, **options},
     )
     return event.trace(scenario), scenario
 

@@ -20,7 +20,7 @@ from sim.protocols import make
 from sim.simulation import simulate
 from sim.stragglers import read as law
 
-NAMED_GPUS = "--stragglers none --batch 32 --workload"
+NAMED_GPUS = "--steps 2 --warmup 1 --stragglers none --batch 32 --workload"  # without sleeps steps are alike
 COSTS = Costs(
     compute=Line(base_s=4e-3, slope_s=1e-4), error=0.1, resume_s=2e-3, resume_error_s=1e-3, noise=LogNormal(cv=0.02)
 )
@@ -28,7 +28,7 @@ COSTS = Costs(
 
 @cache
 def asked(text: str):
-    return simulated_options.scenario(run.parser().parse_args([*text.split(), "--steps", "10"]), options.Readers())
+    return simulated_options.scenario(run.parser().parse_args(text.split()), options.Readers())
 
 
 @cache
@@ -46,7 +46,7 @@ def profiled():
         oversleep_spread=0.4,
         poll_s=1e-5,
     )
-    return replace(asked("--protocol fmb --workers 3 --workload mlp --batch 32"), cluster=place)
+    return replace(asked("--protocol fmb --workers 3 --steps 10 --workload mlp --batch 32"), cluster=place)
 
 
 @cache
@@ -58,13 +58,13 @@ def fitted():
     )
     place = Cluster(hosts=[Host(count=4)], network=link, costs={"mlp": COSTS}, provenance=known)
     changed = {"protocol": make("allreduce", []), "servers": 0, "workers": 4, "cluster": place}
-    return replace(asked("--protocol amb --workers 3"), workload=NAMED["mlp"], **changed)
+    return replace(asked("--protocol amb --workers 3 --steps 10"), workload=NAMED["mlp"], **changed)
 
 
 JOBS = {
     "one GPU's host": lambda: asked(f"--protocol allreduce {NAMED_GPUS} resnet50 --cluster g5.12xlarge*1 --workers 4"),
     "hosts by name": lambda: asked(f"--protocol allreduce {NAMED_GPUS} vgg16 --cluster p4d.24xlarge*2 --workers 16"),
-    "nominal cores": lambda: asked("--protocol ps-sync --workers 3 --workload mnist --stragglers none"),
+    "nominal cores": lambda: asked("--protocol ps-sync --workers 3 --steps 10 --workload mnist --stragglers none"),
     "profile": profiled,
     "fitted": fitted,
 }

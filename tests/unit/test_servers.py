@@ -65,7 +65,7 @@ def test_one_worker_goes_round_through_every_cost(name):
 @pytest.mark.parametrize("seed", range(3))
 def test_staleness_0_is_synchronous_and_infinite_is_asynchronous(seed):
     """Ho et al. 2013, section 2."""
-    luck = {"stragglers": stragglers.read("niagara*0.01"), "seed": seed}
+    luck = {"stragglers": stragglers.read("niagara*0.01"), "seed": seed, "steps": 20}
     synchronous = step_s(job("ps-sync", "barrier=true", **luck))
     bounded_0 = step_s(job("ps-ssp", "staleness=0", **luck))
     np.testing.assert_allclose(synchronous, bounded_0, atol=1e-9)
@@ -91,7 +91,13 @@ def test_the_first_update_comes_at_the_order_statistic(backup):
     """Chen et al. 2016: with b of n workers as backup, an update comes with the (n - b)-th gradient."""
     for seed in range(5):
         scenario = job(
-            "ps-backup", f"backup={backup}", "barrier=true", stragglers=stragglers.read("niagara"), seed=seed, warmup=0
+            "ps-backup",
+            f"backup={backup}",
+            "barrier=true",
+            stragglers=stragglers.read("niagara"),
+            seed=seed,
+            steps=1,
+            warmup=0,
         )
         first_s = step_s(scenario)[0]
         sleeps = sorted(scenario.draws.sleeps(0, worker)[0] for worker in range(1, 5))

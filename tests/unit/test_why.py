@@ -99,8 +99,8 @@ def test_a_better_placement_is_advised_where_one_server_holds_nearly_all(capsys,
     path.write_text(
         f'schema = "workload/1"\nname = "uneven"\nbatch = 8\nflops_per_sample = 1e6\nvariables = [{shapes}]\n'
     )
-    words = ["--protocol", "ps-async", "--servers", "2", "--workers", "4", "--workload", str(path), "--steps", "10"]
-    run.main([*words, "--stragglers", "none", "--replications", "2", "--json", "--why"])
+    words = ["--protocol", "ps-async", "--servers", "2", "--workers", "4", "--workload", str(path), "--steps", "4"]
+    run.main([*words, "--stragglers", "none", "--warmup", "2", "--replications", "2", "--json", "--why"])
     answer = json.loads(capsys.readouterr().out)["why"]
     gains = {one["change"]: one["throughput_ratio"] for one in answer["advice"]}
     assert gains["placement=greedy"] > 1.2
