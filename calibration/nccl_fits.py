@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from calibration.estimators.lines import stalled
 from calibration.importers.nccl_tests import Measured
 from sim.base.ranges import MOST_BYTES
 from sim.platform.cluster import Link, slowest, trees_s
@@ -170,17 +171,23 @@ def _shaped(plain: Fit, tests: list[Measured], sum_s_per_byte: float) -> Fit:
     return best
 
 
-def ring_link(ranks: int, calls: np.ndarray, sizes: np.ndarray, seconds: np.ndarray, further: int = 0) -> Link | None:
-    """The link on which allreduces take these seconds; None if there is none.
+def ring_link(ranks: int, sums: np.ndarray, further: int = 0) -> Link | None:
+    """The link on which a ring takes as long as a library's allreduces, in the mean of those alike; None if there is none.
 
     Args:
-        calls, sizes, seconds: of each sum how many rings follow one another, their bytes, and how long they take; shape (sums,).
+        sums: of each how many rings follow one another, their bytes, and how long they take; shape (3, sums).
         further: messages that a call waits for beside the ring's.
     """
-    design = passed(ALLREDUCE, ranks, sizes)
-    design[:, 0] = calls * (design[:, 0] + further)
+    sums = sums[:, sums[2] > 0]
+    if not sums.size:
+        return None
+    alike, group = np.unique(sums[:2], axis=1, return_inverse=True)
+    kept = ~stalled(sums[2], group.ravel())
+    seconds = np.bincount(group.ravel()[kept], sums[2, kept]) / np.bincount(group.ravel()[kept])
+    design = passed(ALLREDUCE, ranks, alike[1])
+    design[:, 0] = alike[0] * (design[:, 0] + further)
     found = _of(design, seconds)
-    if not found.seconds_per_byte or len(np.unique(sizes)) < 2:
+    if not found.seconds_per_byte or len(np.unique(alike[1])) < 2:
         found = Fit(0.0, float((seconds / design[:, 1]).mean()))
     return found.link if found.possible else None
 

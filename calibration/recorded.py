@@ -6,12 +6,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from statistics import fmean
-from typing import NamedTuple
 
 import numpy as np
 
 from calibration import checks, comparison, profiles, seating
-from calibration.estimators import lines
 from calibration.nccl_fits import ring_link
 from calibration.profiles import Source
 from sim.base.errors import WrongSetting
@@ -59,7 +57,8 @@ def profile(sources: list[Source], name: str, link: Link | None = None) -> Clust
     head, called = largest.header, ", ".join(source.name for source in sources)
     hosts, each = len(dict(head.hosts)), max(Counter(name for name, _ in head.hosts).values())
     with checks.fitting(called):
-        found = link_of([source.trace for source in sources if source.trace.header.ranks == head.ranks])
+        sums = [sums_of(source.trace) for source in sources if source.trace.header.ranks == head.ranks]
+        found = ring_link(head.ranks, np.concatenate(sums, axis=1)) if head.ranks > 1 else None
     if link and hosts > 1:
         raise WrongSetting("--link", told(link), "no link beside that which the runs measured between their hosts")
     alone = [replace(one, trace=Trace(replace(one.trace.header, hosts=()), one.trace.rows)) for one in sources]
@@ -113,19 +112,12 @@ def _carried(made: Cluster, heads: Sequence[Header], gpu: Gpu | None) -> tuple[d
     return models, notes
 
 
-class Sums(NamedTuple):
-    """Allreduces that went on at once, or one alone: how many, their bytes, and seconds that the library took; each of shape (sums,)."""
+def sums_of(trace: Trace) -> np.ndarray:
+    """The sums of a run after its warm-up: how many calls each is, their bytes and the library's seconds, shape (3, sums).
 
-    calls: np.ndarray
-    bytes: np.ndarray
-    seconds: np.ndarray
-
-
-def sums_of(trace: Trace) -> Sums | None:
-    """The sums of a run after its warm-up; None if there are none, or not equally many of all ranks.
-
-    A call lasts at each rank until all have come, and the library works since the last one has: the shortest time of any rank is taken.
-    Calls that overlap at any rank share the link, or wait for one another, and count together.
+    None of steps in which a rank has another number of calls. A call lasts at each rank until all have come, and the library works
+    since the last one has: the shortest time of any rank is taken. Calls that overlap at any rank share the link, or wait for one
+    another, and count together.
     """
     head = trace.header
     rows = trace.rows[(trace.rows["activity"] == CALL) & (trace.rows["step"] >= head.warmup)]
@@ -134,7 +126,7 @@ def sums_of(trace: Trace) -> Sums | None:
     usual = several.mode().iloc[0].max() if len(several.columns) == head.ranks else 0
     whole = several.index[(several == usual).all(axis=1)]
     if not usual or whole.empty:
-        return None
+        return np.zeros((3, 0))
     kept = rows[rows["step"].isin(whole)]
     start_s, end_s, size = (
         kept[name].to_numpy(float).reshape(len(whole), head.ranks, -1) for name in ("start_s", "end_s", "bytes")
@@ -146,26 +138,7 @@ def sums_of(trace: Trace) -> Sums | None:
     first_s, last_s = (of.transpose(1, 0, 2).reshape(head.ranks, -1) for of in (start_s, ended_s))
     calls = np.diff(first, append=begins.size)
     seconds = (last_s[:, first + calls - 1] - first_s[:, first]).min(axis=0)
-    return Sums(calls, np.add.reduceat(size[:, 0].ravel(), first), seconds)
-
-
-def link_of(traces: Sequence[Trace]) -> Link | None:
-    """The link on which a ring takes as long as the allreduces, in the mean of those alike; None where there are none.
-
-    What a call takes besides its bytes is shared out among its rounds.
-
-    Args:
-        traces: of equally many ranks.
-    """
-    ranks, found = traces[0].header.ranks, [sums for trace in traces if (sums := sums_of(trace))]
-    if ranks < 2 or not found:
-        return None
-    calls, sizes, seconds = (np.concatenate(column) for column in zip(*found, strict=True))
-    alike, group = np.unique(np.column_stack([calls, sizes]), axis=0, return_inverse=True)
-    kept = (seconds > 0) & ~lines.stalled(seconds, group)
-    groups = np.unique(group[kept])
-    mean_s = np.array([seconds[kept & (group == one)].mean() for one in groups])
-    return ring_link(ranks, alike[groups, 0], alike[groups, 1], mean_s) if len(groups) else None
+    return np.stack([calls, np.add.reduceat(size[:, 0].ravel(), first), seconds])
 
 
 def item_bytes(trace: Trace) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -107,28 +107,19 @@ def link_of(runs: Sequence[Run], trained: Workload, gradients: Sequence[Summed])
     if len(worlds) > 1:
         allowed = "those of one number of ranks; or a link, as --link or nccl-tests say it"
         raise WrongSetting(f"{SOURCE}: ranks", " and ".join(map(str, worlds)), allowed)
-    taken = [_taken(run, trained, of) for run, of in zip(runs, gradients, strict=True) if run.world > 1]
-    sizes, seconds = (np.array([value for one in taken for value in one[i]]) for i in (0, 1))
-    if not len(sizes):
-        return None
-    levels = np.unique(sizes)
-    medians_s = np.array([np.median(seconds[sizes == level]) for level in levels])
-    return ring_link(worlds[0], np.ones(len(levels)), levels, medians_s, max(run.further for run in runs))
+    of = zip(runs, gradients, strict=True)
+    sums = [one for run, summed_in in of if run.world > 1 for one in _sums_of(run, trained, summed_in)]
+    return ring_link(worlds[0], np.array(sums).T, max(run.further for run in runs)) if sums else None
 
 
-def _taken(run: Run, trained: Workload, gradients: Summed) -> tuple[list[float], list[float]]:
-    """Bytes and seconds of the allreduces of a run."""
-    sizes, seconds = [], []
+def _sums_of(run: Run, trained: Workload, gradients: Summed) -> Iterator[tuple[int, float, float]]:
+    """Of each allreduce of a run 1 call, its bytes and seconds; NCCL makes one after another."""
     for at in range(len(run.ranks[0].steps)):
         of_ranks = [[call for call in one.calls[at] if run.sums(call)] for one in run.ranks]
         if len({len(calls) for calls in of_ranks}) > 1:
             of_ranks = of_ranks[:1]
         for together in zip(*of_ranks, strict=True):
-            shortest_s = min(call.seconds for call in together)
-            if shortest_s > 0:
-                sizes.append(_bytes(together[0], trained, gradients, len(of_ranks[0])))
-                seconds.append(shortest_s)
-    return sizes, seconds
+            yield 1, _bytes(together[0], trained, gradients, len(of_ranks[0])), min(call.seconds for call in together)
 
 
 def _bytes(call: Call, trained: Workload, gradients: Summed, calls: int) -> float:
