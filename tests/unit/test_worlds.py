@@ -31,6 +31,8 @@ SLOW = (
     "persistent(seconds=exponential(mean=20ms), persistence=0.7)",
     "markov(factor=3, p_slow=0.3, p_recover=0.5)",
     "exponential(mean=5ms) + persistent(factor=lognormal(mean=1.5, cv=0.3), persistence=0.9)",
+    "slow-ranks(rank=1, factor=3)",
+    "slow-ranks(rank=1, seconds=exponential(mean=20ms)) + independent(seconds=exponential(mean=5ms), by=host)",
 )
 JOBS_OF_THEIR_OWN = (
     "hybrid",
@@ -80,9 +82,10 @@ def scenarios(draw):
     name = draw(st.sampled_from([name for name in protocols.PROTOCOLS if name not in JOBS_OF_THEIR_OWN]))
     workers = draw(st.integers(0 if protocols.make(name).text_class.alone else 1 + (name == "ps-backup"), 6))
     speeds = draw(st.lists(st.floats(0.3, 3), min_size=workers + 1, max_size=workers + 1, unique=True))
-    cores = 2 if protocols.make(name).overlaps else draw(st.integers(1, 2))
+    slots = draw(st.integers(1, 2))
+    cores = slots * (2 if protocols.make(name).overlaps else draw(st.integers(1, 2)))
     cluster = Cluster(
-        hosts=[Host(name=f"h{i}", speed=speed, cores=cores, slots=1) for i, speed in enumerate(speeds)],
+        hosts=[Host(name=f"h{i}", speed=speed, cores=cores, slots=slots) for i, speed in enumerate(speeds)],
         network=draw(links()),
         oversleep_s=draw(seconds(1e-3)),
         costs={"mlp": draw(costs())},
