@@ -142,7 +142,7 @@ def test_a_trace_becomes_a_timeline_and_a_picture(module, name, recorded, tmp_pa
 def test_a_trace_calibrates_and_the_profile_predicts(tmp_path, here):
     """The loop without real runs: what was simulated is learned again."""
     trace, profile = tmp_path / "t.jsonl", tmp_path / "profile.toml"
-    job = ["--protocol", "fmb", "--workers", 2, "--stragglers", "none", "--workload", "mlp"]
+    job = ["--protocol", "fmb", "--workers", 2, "--stragglers", "none", "--steps", 30, "--workload", "mlp"]
     before = json.loads(here("sim.run", *job, "--json", "--trace", trace).stdout)
     assert here("calibration.fit", trace, "-o", profile).returncode == 0
     after = json.loads(here("sim.run", *job[:-2], "--json", "--cluster", profile).stdout)

@@ -62,7 +62,7 @@ def profiled(draw) -> Scenario:
 @given(profiled())
 @settings(max_examples=30)
 def test_a_sleep_is_not_widened_by_the_factor_of_computing(job):
-    outcome = simulate(job, "event", 1).outcome
+    outcome = simulate(job, "auto", 1).outcome
     step_s = shares.mean_step_s(outcome)
     (work,) = (one for one in quantities.of(job) if one.key == quantities.WORK)
     slower, faster = outcome.ends.get(work.key) or work.bound(step_s)
@@ -77,7 +77,7 @@ def test_a_sleep_is_not_widened_by_the_factor_of_computing(job):
 def test_what_is_nowhere_slower_never_costs_throughput_in_any_interval(job, path, real):
     """But by what the simulated pairs themselves say."""
     changed = replace(job, cluster=changes.with_values(job.cluster, {path: FASTER[path]}))
-    one, other = (simulate(each, "event", 2) for each in (job, changed))
+    one, other = (simulate(each, "auto", 2) for each in (job, changed))
     ahead, back = compare("", one, other, real), compare("", other, one, real)
     assert ahead.interval is None or ahead.interval[0] >= min(1, ahead.ratio)
     assert back.interval is None or back.interval[1] <= max(1, back.ratio)

@@ -38,7 +38,7 @@ def job(
 
 
 def answered(asked: Scenario):
-    return simulate(asked, "event", 2)
+    return simulate(asked, "auto", 2)
 
 
 def test_quantiles_are_those_of_the_density():
@@ -69,7 +69,7 @@ def test_an_answer_is_the_mixtures_median_and_has_its_ends():
     logs = [math.log(grown.samples_per_s / end) for end in grown.interval]
     assert logs == pytest.approx([told.slower, -told.faster])
     assert answered(job(16, known=GROWN)).outcome.ends[growth.BEYOND] == pytest.approx(told[1:])
-    assert simulate(job(16), "event", 1).samples_per_s == pytest.approx(grown.samples_per_s)
+    assert simulate(job(16), "auto", 1).samples_per_s == pytest.approx(grown.samples_per_s)
 
 
 @pytest.mark.parametrize("unchanged", [-0.7, -0.1, 0.0])

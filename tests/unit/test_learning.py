@@ -57,20 +57,19 @@ def test_no_protocol_is_left_out():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_times_are_those_of_the_simulation(kind):
-    """All activities are, of each replication; and samples are those of the updates, which the last rank has made when it counts."""
+    """All activities are; and samples are those of the updates, which the last rank has made when it counts."""
     scenario = job(*KINDS[kind])
-    for replication in (0, 2):
-        found, expected = trained(scenario, replication), event.trace(scenario, replication)
-        assert sorted(row for row in found.rows if row.activity not in NOT_MEASURED) == rows(expected)
-        updates = expected.rows[(expected.rows["activity"] == "update") & (expected.rows["samples"] > 0)]
-        made = updates[updates["rank"] == 0].sort_values("end_s")
-        times = scenario.workers if scenario.by_all_ranks else 1
-        assert found.samples == (times * np.cumsum(made["samples"])).tolist()
-        made = expected.rows[(expected.rows["activity"] == "update")]
-        made = made if scenario.by_all_ranks else made[made["rank"] == 0]
-        ends_s = made.groupby("step")["end_s"].max()  # of several pieces the last
-        if kind != "local-sgd":  # whose weights are an average's, later than those of an update
-            assert found.times_s == pytest.approx(ends_s.tolist(), rel=0.02)
+    found, expected = trained(scenario, 2), event.trace(scenario, 2)
+    assert sorted(row for row in found.rows if row.activity not in NOT_MEASURED) == rows(expected)
+    updates = expected.rows[(expected.rows["activity"] == "update") & (expected.rows["samples"] > 0)]
+    made = updates[updates["rank"] == 0].sort_values("end_s")
+    times = scenario.workers if scenario.by_all_ranks else 1
+    assert found.samples == (times * np.cumsum(made["samples"])).tolist()
+    made = expected.rows[(expected.rows["activity"] == "update")]
+    made = made if scenario.by_all_ranks else made[made["rank"] == 0]
+    ends_s = made.groupby("step")["end_s"].max()  # of several pieces the last
+    if kind != "local-sgd":  # whose weights are an average's, later than those of an update
+        assert found.times_s == pytest.approx(ends_s.tolist(), rel=0.02)
 
 
 @pytest.mark.parametrize("optimiser", ["sgd", "adm"])

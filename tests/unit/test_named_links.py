@@ -44,7 +44,7 @@ def test_a_name_is_as_a_number_that_is_so_many_times_less():
 def test_a_bound_of_a_step_is_one_of_what_is_simulated():
     """Of messages nearly all: the bound is near, and below."""
     job = ring(Link(named=True))
-    found = simulate(job, "event", 1).samples_per_s
+    found = simulate(job, "auto", 1).samples_per_s
     assert 0.95 * bounds.least(job).samples_per_s() < found <= bounds.least(job).samples_per_s()
 
 
@@ -62,7 +62,7 @@ def test_names_are_those_of_the_catalogue_and_of_what_is_assumed(tmp_path):
 
 
 def of_links(job: Scenario) -> extrapolation.Unknown:
-    found = extrapolation.unknowns(job, simulate(job, "event", 1).outcome)
+    found = extrapolation.unknowns(job, simulate(job, "auto", 1).outcome)
     return next(one for one in found if one.number in (LINKS, INNER_LINKS))
 
 
@@ -91,7 +91,7 @@ def test_over_several_hosts_each_link_is_unknown_by_itself():
         (fast, slow, WITHIN_HOSTS, LOCAL.at(1) / WITHIN),
         (slow, fast, BETWEEN, LINK.at(1) / TIMES),
     ):
-        ends = simulate(ring(network, local, 2, 2), "event", 2).outcome.ends
+        ends = simulate(ring(network, local, 2, 2), "auto", 2).outcome.ends
         assert [key for key, off in ends.items() if max(off) > 0.01] == [shows]
         assert ends[shows][0] == pytest.approx(math.log(most), rel=0.05)
 

@@ -83,7 +83,7 @@ def test_all_kinds_are_here_and_each_moves_a_step():
     moved = {
         key
         for make_job in JOBS.values()
-        for key, off in simulate(make_job(), "event", 2).outcome.ends.items()
+        for key, off in simulate(make_job(), "auto", 2).outcome.ends.items()
         if max(off) > 0.005
     }
     assert moved == names
@@ -91,9 +91,9 @@ def test_all_kinds_are_here_and_each_moves_a_step():
 
 def test_at_its_median_a_number_changes_nothing_and_beyond_it_steps_take_longer(job):
     """By the same random numbers, and where the number shows at all."""
-    same = simulate(job, "event", 1).samples_per_s
+    same = simulate(job, "auto", 1).samples_per_s
     for one in quantities.of(job):
-        speeds = [simulate(one.put(job, z), "event", 1).samples_per_s for z in (-END, 0.0, END)]
+        speeds = [simulate(one.put(job, z), "auto", 1).samples_per_s for z in (-END, 0.0, END)]
         assert speeds[1] == pytest.approx(same, rel=1e-9), one.key
         assert speeds[0] >= 0.999 * speeds[1], one.key
         assert speeds[2] <= 1.001 * speeds[1] or one.key == quantities.SUMMING, one.key
@@ -125,7 +125,7 @@ def test_the_factor_of_computing_is_not_one_of_sleeps_and_of_work_after_them():
     costs = Costs(compute=Line(base_s=5e-4), error=1.48, resume_s=2e-3)
     job = replace(profiled(), cluster=Cluster(hosts=[Host(count=4)], costs={"mlp": costs}))
     job = replace(job, stragglers=law("exponential(mean=20ms)"), stragglers_name="exponential(mean=20ms)")
-    outcome = simulate(job, "event", 2).outcome
+    outcome = simulate(job, "auto", 2).outcome
     step_s = shares.mean_step_s(outcome)
     slower, faster = outcome.ends[quantities.WORK]
     assert step_s > 0.02
@@ -137,7 +137,7 @@ def test_what_cannot_move_a_step_is_bounded_and_not_simulated():
     job = profiled()
     still = replace(job, cluster=job.cluster.model_copy(update={"oversleep_s": 1e-9}))
     for one, there in ((job, True), (still, False)):
-        step_s = shares.mean_step_s(simulate(one, "event", 1).outcome)
+        step_s = shares.mean_step_s(simulate(one, "auto", 1).outcome)
         assert (quantities.OVERSLEPT in quantities.at_ends(one, step_s)) == there
         assert any(number.key == quantities.OVERSLEPT for number in quantities.of(one))
 

@@ -133,7 +133,7 @@ AGREEING = [("ps-sync", []), ("ps-backup", []), ("ps-backup", ["barrier=true"])]
 
 
 @pytest.mark.parametrize(("name", "assignments"), AGREEING)
-@pytest.mark.parametrize("workers", [2, 3, 4])
+@pytest.mark.parametrize("workers", [2, 4])
 @pytest.mark.parametrize("servers", [2, 3])
 @pytest.mark.parametrize("seed", [0, *(pytest.param(one, marks=pytest.mark.slow) for one in (1, 2))])
 def test_several_servers_make_the_same_updates_of_as_many_gradients(name, assignments, workers, servers, seed):
@@ -141,7 +141,7 @@ def test_several_servers_make_the_same_updates_of_as_many_gradients(name, assign
     link = Link(latency_s=1e-3, overhead_s=1e-4, bandwidth_bytes_per_s=2e7)
     luck = {"stragglers": stragglers.read("niagara*0.01"), "seed": seed, "link": link}
     speeds = [1.0] * (servers - 1) + [0.01] + [1.0] * workers
-    scenario = job(name, *assignments, workers=workers, servers=servers, steps=20, speeds=speeds, update_s=1e-3, **luck)
+    scenario = job(name, *assignments, workers=workers, servers=servers, steps=10, speeds=speeds, update_s=1e-3, **luck)
     rows = event.trace(scenario).rows
     for server in range(servers):
         of_server = rows[rows["rank"] == server].sort_values(["end_s", "start_s"], kind="stable")
@@ -177,7 +177,7 @@ def test_a_server_saturates_at_its_closed_form_throughput(update_s):
     """Many workers: the slower of applying gradients one by one and of the port out."""
     link = Link(latency_s=1e-4, overhead_s=0, bandwidth_bytes_per_s=1e8)
     out_s = MLP.message_bytes / 1e8
-    scenario = job("ps-async", workers=40, link=link, update_s=update_s, steps=20)
+    scenario = job("ps-async", workers=40, link=link, update_s=update_s, steps=10)
     assert of_trace(event.trace(scenario)).throughput()[0] == pytest.approx(10 / max(update_s, out_s), rel=0.01)
 
 
@@ -185,7 +185,7 @@ def test_littles_law_at_the_server():
     """Little 1961: workers are computing or at the server; 8 = rate x (seconds computing + seconds at the server)."""
     link = Link(latency_s=1e-3, overhead_s=0, bandwidth_bytes_per_s=1e8)
     trace = event.trace(
-        job("ps-async", workers=8, link=link, update_s=2e-3, stragglers=stragglers.read("cedar*0.1"), steps=300)
+        job("ps-async", workers=8, link=link, update_s=2e-3, stragglers=stragglers.read("cedar*0.1"), steps=150)
     )
     rows = trace.rows[trace.rows["rank"] > 0]
     computed = rows[rows["activity"] == "compute"].sort_values(["rank", "end_s"])

@@ -25,7 +25,7 @@ def result(name: str, host: str, servers: int = 0, algorithm: str | None = None)
         stragglers=read_stragglers("none"),
         steps=20,
     )
-    return simulate(scenario, "event", replications=1)
+    return simulate(scenario, replications=1)
 
 
 @pytest.mark.parametrize(

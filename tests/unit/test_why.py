@@ -47,7 +47,7 @@ def found(scenario: Scenario, changed=lambda text: None):
         ({"compute": {"base_s": 1.0}}, "computing twice as fast"),
     ],
 )
-@pytest.mark.parametrize("name", ["fmb", "ps-async", "ps-sync", "allreduce"])
+@pytest.mark.parametrize("name", ["fmb", "ps-async", "allreduce"])
 def test_the_planted_cause_is_the_critical_one(name, planted, critical):
     assert found(job(name, **planted)).critical == critical
 
