@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import Any
+
+import numpy as np
 
 from sim.base.errors import RunFailed, WrongSetting
 from sim.language.hosts import Fair, Host, Windows
 from sim.language.layers import Layer
 from sim.language.library import Library
 from sim.laws import Constant, Law
-from sim.laws.base import Sleeps
+from sim.laws.base import NOTHING, Sleeps, Steps
 from sim.laws.randomness import BLOCK, Stream, generator
 from sim.platform.polling import STAGES, polls_per_s
 
 PIECES = 8  # of a round's background work, which comes with messages: a pull and a push have four, with two ends each
 MANY = 100  # steps for each rank
 MOST_NAMED = 4  # texts of a dead end that are named
+# Numbers from 0 to 1: the purpose for which they are drawn, how many at once, and in which order they are taken.
+BLOCKS: dict[str, tuple[str, int, Callable]] = {
+    "pause": ("pause", BLOCK, np.fliplr),
+    "moment": ("background", PIECES, np.sort),
+}
 NONE, ONE = Constant(value=0.0), Constant(value=1.0)
 
 
@@ -327,26 +334,26 @@ class Job:
         """Cores that the polls of a waiting rank take, by the stage of its wait."""
         return [self.poll_s * polls_per_s(stage, self.oversleep_s) for stage in range(len(STAGES))]
 
-    def pauses(self, rank: int, servers: int) -> Iterator[float]:
-        """Shares of a rank's sleeps between polls that are left when something happens, 0 to 1, one after another."""
-        drawn = generator(self.seed, self.replication, worker_number(rank, servers), "pause")
-        while True:
-            yield from reversed(drawn.random(BLOCK).tolist())
-
-    def moments(self, rank: int, servers: int) -> Iterator[list[float]]:
-        """When the pieces of a rank's background work begin, as shares of the time that they are spread over, round by round."""
-        drawn = generator(self.seed, self.replication, worker_number(rank, servers), "background")
-        while True:
-            yield sorted(drawn.random(PIECES).tolist())
-
     def sleeps(self, rank: int, servers: int) -> Sleeps:
         """The induced sleeps of a rank, seconds, by its own rounds."""
         worker = worker_number(rank, servers)
         return Sleeps(lambda call: self.laws.sleeps(self.replication, worker, call))
 
     def noise(self, rank: int, servers: int, of: str = "noise") -> Any:
-        """Factors on the passes of a rank, by its own rounds; or on its input, its updates, or delays (Laws.noises)."""
-        return self.laws.noises(self.replication, worker_number(rank, servers), of)
+        """Numbers of a rank, one after another, as sim.laws.base.Steps.
+
+        Args:
+            of: noise, input, update, delay or share (Laws.noises); pause: shares of its sleeps between polls that are left when something
+                happens, 0 to 1; moment: shares of a round's time after which PIECES pieces of background work begin, round by round.
+        """
+        worker = worker_number(rank, servers)
+        if of not in BLOCKS:
+            return self.laws.noises(self.replication, worker, of)
+        drawn, size, ordered = BLOCKS[of]
+        if not (self.poll_s if of == "pause" else self.background_s):
+            return NOTHING
+        key = self.seed, self.replication, worker, drawn
+        return Steps(lambda count: ordered(generator(*key).random((-(-count // size), size))).ravel())
 
 
 def dead_end(name: str, waiting: Sequence[str]) -> RunFailed:

@@ -81,7 +81,7 @@ def joined(parts: list, how: np.ufunc, neutral: float):
     """
     parts = [part for part in parts if part.sole != neutral]
     if len(parts) < 2:
-        return parts[0] if parts else Steps(sole=neutral)
+        return parts[0] if parts else ONES if neutral else NOTHING
     if all(part.sole is not None for part in parts):
         return Steps(sole=float(how.reduce([part.sole for part in parts])))
     return Steps(lambda count: how.reduce([part.first(count) for part in parts]))

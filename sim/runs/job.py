@@ -55,17 +55,16 @@ class Drawn:
         scenario, number = self._scenario, worker if self._scenario.workers else 0
         if of in ("delay", "share"):
             return Stream(self._delay if of == "delay" else self._share, scenario.seed, replication, worker, of)
-        law = getattr(scenario.costs, "noise" if of == "noise" else f"{of}_noise")
-        stream = Stream(law, scenario.seed, replication, number, of)
-        parts = [stream, self._draws.common(replication, of)]
+        differ = not scenario.workers
         if of == "noise":
             host = scenario.hosts[min(scenario.rank_of(number), scenario.ranks - 1) if number else 0]
             parts = [self._draws.noise(replication, number), Steps(sole=self._draws.run_factor(replication, host))]
+            differ = differ or scenario.stragglers.slows_computing or scenario.costs.run.sole is None
+        else:
+            law = getattr(scenario.costs, f"{of}_noise")
+            parts = [Stream(law, scenario.seed, replication, number, of), self._draws.common(replication, of)]
         found = joined(parts, np.multiply, 1.0)
-        differ = of == "noise" and (scenario.stragglers.slows_computing or scenario.costs.run.sole is None)
-        if found.sole == 1.0 and not differ:
-            return stream
-        return Steps(found.first, found.sole)  # no stream: those of others may differ
+        return Steps(found.first, found.sole) if differ else found  # no stream: those of others may differ
 
 
 def job_of(scenario: Scenario, text: Text, replication: int = 0) -> Job:

@@ -152,11 +152,11 @@ def test_a_message_that_is_asked_for_takes_a_word_there_and_one_back(kernel):
 @KERNELS
 def test_who_polls_sees_at_its_next_poll_that_its_message_is_asked_for(kernel):
     of = job(2, latency_s=L, fair=Fair(eager_bytes=1000.0), poll_s=1e-6, oversleep_s=6e-5)
-    shares = [of.pauses(rank, 0) for rank in range(2)]
-    asks_s = L + late_s(L, of.oversleep_s, next(shares[1])) + of.poll_s
-    leaves_s = asks_s + L + late_s(asks_s + L, of.oversleep_s, next(shares[0]))
+    shares = [of.noise(rank, 0, "pause") for rank in range(2)]
+    asks_s = L + late_s(L, of.oversleep_s, shares[1][0]) + of.poll_s
+    leaves_s = asks_s + L + late_s(asks_s + L, of.oversleep_s, shares[0][0])
     there_s = leaves_s + WHOLE_S + L
-    taken_s = there_s + late_s(there_s - asks_s, of.oversleep_s, next(shares[1])) + of.poll_s
+    taken_s = there_s + late_s(there_s - asks_s, of.oversleep_s, shares[1][1]) + of.poll_s
     assert step_s(of, Sends(), kernel) == pytest.approx(taken_s)
 
 

@@ -98,7 +98,7 @@ def test_a_rank_sees_a_message_at_its_next_poll():
     works = (0.05, 0.05)
     poll = {"poll_s": 1e-4, "oversleep_s": 1e-5, "per_host": 2, "kinds": (Host(2, TICK_S),)}
     job = Job(2, (Layer(1),), 1, latency_s=0.0, **poll)
-    share = next(job.pauses(0, 0))
+    share = job.noise(0, 0, "pause")[0]
     late_s = share * (LONGEST_S + 1e-5) + 1e-4
     assert run(job, Asking(works)).ends_s == pytest.approx([0.05 + late_s], abs=EXACT)
     assert ends(Asking(works), 2) == pytest.approx([0.05], abs=EXACT)
@@ -114,7 +114,7 @@ def test_polls_take_a_core_from_ranks_that_work():
         pace = min(1.0, (2 - rate) / 2)
         took_s = min(lasts_s, left_s / pace)
         expected, left_s = expected + took_s, left_s - took_s * pace
-    late_s = next(of.pauses(0, 0)) * LONGEST_S + 4e-5
+    late_s = of.noise(0, 0, "pause")[0] * LONGEST_S + 4e-5
     assert run(of, Asking((0.05, 0.05))).ends_s == pytest.approx([expected + late_s], abs=EXACT)
 
 

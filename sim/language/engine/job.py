@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from itertools import chain, islice
 from types import ModuleType
 from typing import Any
 
@@ -269,22 +268,16 @@ class Run:
                 continue
             begin[of] = used + np.concatenate([[0], np.cumsum(room[of])[:-1]])
             if of in layout.BY_RANK:
-                parts += [self._first(name, rank, int(count)) for rank, count in enumerate(room[of])]
+                parts += [
+                    self.job.noise(rank, self.text.servers, name).first(count)
+                    for rank, count in enumerate(room[of].tolist())
+                ]
             else:
                 begin[of], far[of] = used + np.arange(n), n
                 parts.append(self._drawn(partial(self._noises, name), int(room[of, 0])).ravel())
             used = sum(map(len, parts))
         for name, array in (("s", np.concatenate(parts)), ("_begin", begin), ("_room", room), ("_far", far)):
             self._set(f"factor{name}", array.ravel())
-
-    def _first(self, name: str, rank: int, count: int) -> np.ndarray:
-        """The first numbers of a kind that a rank has by itself."""
-        job, servers = self.job, self.text.servers
-        if name == "pause":
-            return np.array([*islice(job.pauses(rank, servers), count)])
-        if name == "moment":
-            return np.array([*islice(chain.from_iterable(job.moments(rank, servers)), count)])
-        return self._noises(name, worker_number(rank, servers)).first(count)
 
     def _rounds(self, there: int) -> int:
         """For how many rounds numbers are drawn next."""

@@ -109,7 +109,7 @@ class Polls:
     """
 
     def __init__(self, world, job: Job, device, shares):
-        self._world, self._job, self._device, self._shares = world, job, device, shares
+        self._world, self._job, self._device, self._shares, self._late = world, job, device, shares, 0
         self._waits = self._watch = self._stage = 0
         self._since_s = 0.0  # when it has begun to wait
 
@@ -132,7 +132,8 @@ class Polls:
         waited_s = self._world.time_s - since_s
         if waited_s <= 0 or self._world.text.spins:
             return 0.0
-        return late_s(waited_s, self._job.oversleep_s, next(self._shares))
+        self._late += 1
+        return late_s(waited_s, self._job.oversleep_s, self._shares[self._late - 1])
 
     def notice(self, key: tuple[int, int, int], call: Callable[[], object]) -> None:
         """Call when the rank sees what has happened: at its next poll while it waits, else now."""
@@ -165,7 +166,7 @@ class OtherThreads:
 
     def __init__(self, world, me: Rank, moments):
         self._world, self._me, self._moments = world, me, moments
-        self._begun_s, self._round, self.slept_s, self._messages = 0.0, -2, 0.0, 0
+        self._begun_s, self._round, self.slept_s, self._messages, self._pieces = 0.0, -2, 0.0, 0, 0
 
     def begin(self) -> None:
         """A forward pass begins: the first of its round begins the round's work.
@@ -176,7 +177,8 @@ class OtherThreads:
         if me.round != self._round and self._world.job.background_s:
             span_s = now_s - self._begun_s - self.slept_s
             self._round, self._begun_s, self.slept_s = me.round, now_s, 0.0
-            moments_s = [now_s + span_s * share for share in next(self._moments)]
+            self._pieces += PIECES
+            moments_s = [now_s + span_s * self._moments[k] for k in range(self._pieces - PIECES, self._pieces)]
             task = Task(self._world, me, self._work(moments_s), THREADS + max(0, me.round))
             task.who = None
             self._world.start(task)

@@ -55,9 +55,13 @@ class EventWorld:
         every = [made(self, device) for device in found]
         self.of_passes, self.cores = ([every[number] for number in of] for of in (of_passes, of_work))
         polled = job.poll_s > 0
-        self.polls = [Polls(self, job, self.cores[rank], job.pauses(rank, text.servers)) for rank in ranks if polled]
+        self.polls = [
+            Polls(self, job, self.cores[rank], job.noise(rank, text.servers, "pause")) for rank in ranks if polled
+        ]
         beside = max(job.background_s, job.message_background_s, job.local_background_s) > 0
-        self.threads = [OtherThreads(self, me, job.moments(me.rank, text.servers)) for me in self.ranks if beside]
+        self.threads = [
+            OtherThreads(self, me, job.noise(me.rank, text.servers, "moment")) for me in self.ranks if beside
+        ]
         self.sleeps = [job.sleeps(rank, text.servers) for rank in ranks]
         self.costs = [Costs(job, me, text.servers, self) for me in self.ranks]
         self.samples = Samples(self.ranks)
