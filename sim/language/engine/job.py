@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable
-from functools import partial
+from itertools import chain
 from types import ModuleType
 from typing import Any
 
@@ -107,7 +108,14 @@ class Run:
             lists[number] = [drawn(job.seed, job.replication, step) % below for step in range(job.steps)]
         lengths, known, ranks = [len(one) for one in lists], len(lists), np.arange(n)
         hosts = np.array([job.host(rank) for rank in range(n)])
+        codes = {row[0] for row in program.rows}
+        starts = codes & {layout.START, layout.BESIDE} or job.message_background_s or job.local_background_s
         made, of_passes, of_work = devices(job)
+        if not (
+            starts or job.poll_s
+        ):  # a rank computes one thing at a time: one that shares a device with none has no turns there
+            ranks_of = Counter(chain.from_iterable(map(set, zip(of_passes, of_work, strict=True))))
+            made = [one if ranks_of[k] > 1 else one._replace(turn_s=math.inf) for k, one in enumerate(made)]
         cores = [device.cores if 0 < device.turn_s < np.inf else 0 for device in made]
         levels = [hosts if job.shared_ports else ranks, *([hosts // job.per_rack] if job.per_rack else [])]
         ports, steps = 2 * len(levels) * n, job.steps + 1  # one for ranks that go on when the last is over
@@ -117,8 +125,6 @@ class Run:
             "device": len(made), "device's stage": len(made) * len(STAGES), "kind": KINDS_DRAWN, "stream": KINDS_DRAWN * n,
         }  # fmt: skip
         self._check_room(sum(8 * sizes.get(each, 0) for each in layout.ARRAYS.values()))
-        codes = {row[0] for row in program.rows}
-        starts = codes & {layout.START, layout.BESIDE} or job.message_background_s or job.local_background_s
         S.text_bits = 22 if starts else 1
         S.count_bits = 63 - S.text_bits - max(1, n.bit_length())
         registers = np.zeros((n, program.width))
@@ -134,7 +140,7 @@ class Run:
             "bandwidth": [job.bandwidth, job.uplink][: len(levels)],
             "port_level": np.full(sizes["bucket"], job.fair.burst_bytes if job.fair else 0.0),
             "poll_rate": job.poll_rates, "poll_lasts": [lasts_s for _, lasts_s in STAGES],
-            "factor_sole": [*(self._sole(partial(self._noises, of)) for of in layout.FACTORS[: layout.PAUSES]), -1.0, -1.0],
+            "factor_sole": [self._sole(self._numbers(of)) for of in layout.FACTORS],
         }  # fmt: skip
         for name, each in layout.ARRAYS.items():
             first = begin.get(name, ())
@@ -162,7 +168,7 @@ class Run:
             S.initial_window, S.most_window = job.windows.initial_bytes, job.windows.most_bytes
             S.round_trip_s = 2 * job.latency_s
             self._more_windows()
-        S.cold_from_s, S.cold_after_s, S.sole_sleep = COLD_FROM_S, COLD_AFTER_S, self._sole(partial(self._sleeps, 0))
+        S.cold_from_s, S.cold_after_s, S.sole_sleep = COLD_FROM_S, COLD_AFTER_S, self._sole(self._sleeps(0))
         self._more_free("message", 2 * n + 16)
 
     def _check_room(self, size_bytes: float) -> None:
@@ -217,42 +223,39 @@ class Run:
 
     # ---- random numbers
 
-    def _sleeps(self, call: int, worker: int = 1) -> Stream:
-        return self.job.laws.sleeps(self.job.replication, worker, call)
+    def _sleeps(self, call: int) -> Callable[[int], Any]:
+        """By rank, its sleeps of a call."""
+        job, servers = self.job, self.text.servers
+        return lambda rank: job.laws.sleeps(job.replication, worker_number(rank, servers), call)
 
-    def _noises(self, of: str, worker: int = 1) -> Stream:
-        return self.job.laws.noises(self.job.replication, worker, of)
+    def _numbers(self, of: str) -> Callable[[int], Any]:
+        """By rank, its numbers of a kind."""
+        return lambda rank: self.job.noise(rank, self.text.servers, of)
 
-    def _sole(self, stream_of: Callable[..., Any]) -> float:
+    def _sole(self, of_rank: Callable[[int], Any]) -> float:
         """What all numbers of all ranks are; -1 if they differ."""
-        one, others = stream_of(worker=1), range(2, self.ranks - self.text.servers + 1)
-        alike = isinstance(one, Stream) or one is ONES or one is NOTHING
-        if one.sole is None or not (alike or all(stream_of(worker=worker).sole == one.sole for worker in others)):
+        one = of_rank(self.text.servers)
+        if one.sole is None:
             return -1.0
-        return one.sole
+        alike = isinstance(one, Stream) or one is ONES or one is NOTHING
+        return one.sole if alike or all(of_rank(rank).sole == one.sole for rank in range(self.ranks)) else -1.0
 
-    def _drawn(self, stream_of, rounds: int) -> np.ndarray:
+    def _drawn(self, of_rank: Callable[[int], Any], rounds: int) -> np.ndarray:
         """Draws of all ranks' rounds, shape (rounds, ranks)."""
-        servers, one = self.text.servers, stream_of(worker=1)
+        servers, one = self.text.servers, of_rank(self.text.servers)
         if not isinstance(one, Stream):
-            return np.array(
-                [stream_of(worker=worker_number(rank, servers)).first(rounds) for rank in range(self.ranks)]
-            ).T
+            return np.stack([of_rank(rank).first(rounds) for rank in range(self.ranks)], axis=1)
         out = np.empty((rounds, self.ranks))
-        for block in range(-(-rounds // BLOCK)):
-            part = out[block * BLOCK : (block + 1) * BLOCK]
-            for columns, numbers in (
-                (slice(0, servers), range(servers)),
-                (slice(servers, None), range(1, self.ranks - servers + 1)),
-            ):
-                if numbers:
-                    one.draws.fill(part[:, columns], numbers, block)
+        for block, first in enumerate(range(0, rounds, BLOCK)):
+            part = out[first : first + BLOCK]
+            one.draws.fill(part[:, :servers], range(servers), block)
+            one.draws.fill(part[:, servers:], range(1, self.ranks - servers + 1), block)
         return out
 
     def _more_sleeps(self) -> None:
         S = self.state
         rounds, calls = self._rounds(S.sleeps), max(1, S.sleep_calls + (max(self._now("rank_calls")) >= S.sleep_calls))
-        drawn = [self._drawn(lambda worker, call=call: self._sleeps(call, worker), rounds) for call in range(calls)]
+        drawn = [self._drawn(self._sleeps(call), rounds) for call in range(calls)]
         self._set("sleep", np.concatenate(drawn).ravel())
         S.sleeps, S.sleep_calls = rounds, calls
 
@@ -268,13 +271,11 @@ class Run:
                 continue
             begin[of] = used + np.concatenate([[0], np.cumsum(room[of])[:-1]])
             if of in layout.BY_RANK:
-                parts += [
-                    self.job.noise(rank, self.text.servers, name).first(count)
-                    for rank, count in enumerate(room[of].tolist())
-                ]
+                of_rank = self._numbers(name)
+                parts += [of_rank(rank).first(count) for rank, count in enumerate(room[of].tolist())]
             else:
                 begin[of], far[of] = used + np.arange(n), n
-                parts.append(self._drawn(partial(self._noises, name), int(room[of, 0])).ravel())
+                parts.append(self._drawn(self._numbers(name), int(room[of, 0])).ravel())
             used = sum(map(len, parts))
         for name, array in (("s", np.concatenate(parts)), ("_begin", begin), ("_room", room), ("_far", far)):
             self._set(f"factor{name}", array.ravel())
