@@ -42,12 +42,11 @@ def pop(S: State) -> None:
     time = S.heap_time[n]
     key = S.heap_key[n]
     S.events = n
-    while low < n:
-        if low + 1 < n and (
-            S.heap_time[low + 1] < S.heap_time[low]
-            or (S.heap_time[low + 1] == S.heap_time[low] and S.heap_key[low + 1] < S.heap_key[low])
-        ):
-            low += 1
+    while low < n:  # the lesser of two by no jump, which nobody guesses; behind the last is the one to be placed
+        if S.heap_time[low + 1] == S.heap_time[low]:
+            low += 1 if S.heap_key[low + 1] < S.heap_key[low] else 0
+        else:
+            low += 1 if S.heap_time[low + 1] < S.heap_time[low] else 0
         if time < S.heap_time[low] or (time == S.heap_time[low] and key <= S.heap_key[low]):
             break
         S.heap_time[k] = S.heap_time[low]
