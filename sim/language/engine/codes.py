@@ -6,19 +6,19 @@ import math
 
 from sim.language.engine import layout as op
 from sim.language.engine.cores import begins_to_poll, compute
-from sim.language.engine.events import cold, drawn, goes_on_at, is_busy, is_drawn, is_full, key_of
+from sim.language.engine.events import cold, drawn, goes_on_at, is_busy, is_drawn, is_full
 from sim.language.engine.flows import ask, send
 from sim.language.engine.layout import NONE, OPERANDS, State
-from sim.language.engine.mail import found, give_back, later, new_message, operand, part, value
+from sim.language.engine.mail import found, give_back, new_message, operand, part, value
 from sim.language.engine.rings import joins
 from sim.language.engine.texts import (
     beside,
     done_at,
     end,
     gets_in_line,
+    made,
     may_come,
     pass_on,
-    start,
     stop,
     took,
     wait,
@@ -87,7 +87,7 @@ def obey(S: State, t: int, code: int, row: int) -> int:
         x = value(S, t, row + 2)
         y = value(S, t, row + 3) - x
         S.registers[to] = x + within(value(S, t, row + 4), y)
-        S.registers[to + 1] = later(S.registers[to], x + within(value(S, t, row + 5), y))
+        S.registers[to + 1] = max(S.registers[to], x + within(value(S, t, row + 5), y))
     elif code == op.STEP:
         S.registers[to] = S.rank_step[S.text_rank[t]]
     elif code == op.NOW:
@@ -141,7 +141,7 @@ def counts(S: State, t: int, code: int, row: int) -> int:
         if S.rank_round[rank] > 0:
             S.rank_calls[rank] = 0
     elif code == op.END_STEP:
-        S.step_end[step] = later(S.step_end[step], S.now)
+        S.step_end[step] = max(S.step_end[step], S.now)
         if step == S.warmup - 1:
             S.measured_from = S.now
         if step >= S.last_step:
@@ -188,9 +188,9 @@ def request(S: State, t: int, code: int, row: int) -> int:
         return take(S, t, row)
     if code == op.WAIT or code == op.WAIT_ALL:
         x = done_at(S, t)
-        if x == math.inf:
+        if x < 0.0:
             return op.WRONG
-        if x < 0.0 or x > S.now:
+        if x > S.now:
             if is_short_of_pauses(S, rank):
                 return op.SHORT_OF_NOISE
             S.text_count[t] += 1
@@ -204,7 +204,8 @@ def request(S: State, t: int, code: int, row: int) -> int:
         if start_list(S, t, row) == NONE:
             return op.SHORT_OF_ITEMS
         S.rank_started[rank] += 1
-        which = start(S, rank, S.rank_started[rank], S.code[row + 2])
+        which = made(S, rank, S.rank_started[rank], S.code[row + 2])
+        goes_on_at(S, which, S.now)
         for k in range(S.code[row + 4]):
             S.registers[which * S.width + op.FIRST + k] = S.registers[t * S.width + S.code[row + 3] + k]
         S.registers[to] = -1.0 - which - 1.0 * op.GENERATION * S.text_generation[which]
@@ -231,7 +232,6 @@ def request(S: State, t: int, code: int, row: int) -> int:
             S.text_lands[t] = message
             S.flow_taker[message] = t
             if S.poll_s > 0.0:
-                S.text_key[t] = key_of(S, rank, S.text_number[t], S.text_count[t])
                 begins_to_poll(S, t)
             ask(S, message, S.flow_found[message])
             return op.WAITS
@@ -250,7 +250,7 @@ def request(S: State, t: int, code: int, row: int) -> int:
 def work(S: State, t: int, code: int, row: int) -> int:
     """WORK, OVERHEAD, COMPUTE, FETCH, EVALUATE of some seconds, or SLEEP: the text goes on behind it, at once if it takes no time."""
     rank = S.text_rank[t]
-    k = S.rank_round[rank] if S.rank_round[rank] > 0 else 0
+    k = max(0, S.rank_round[rank])
     device = S.rank_device[rank]
     x = value(S, t, row + 1)
     if code == op.COMPUTE:  # seconds; more of a cold rank; which factors
@@ -382,9 +382,7 @@ def within(at: float, items: float) -> float:
     """An end of a slice: from the end if below 0, and never outside."""
     if at < 0.0:
         at += items
-    if at < 0.0:
-        return 0.0
-    return at if at < items else items
+    return min(max(0.0, at), items)
 
 
 def has_room(S: State, which: int, length: int) -> bool:
@@ -450,7 +448,6 @@ def take(S: State, t: int, row: int) -> int:
             if value(S, t, row + 6) <= S.now:
                 return op.DONE
             goes_on_at(S, t, value(S, t, row + 6))
-        S.text_key[t] = key_of(S, rank, S.text_number[t], S.text_count[t])
         S.text_in[t] = op.TAKING
         if S.poll_s > 0.0 and (value(S, t, row + 2) != rank or value(S, t, row + 3) > rank + 1):
             begins_to_poll(S, t)

@@ -52,10 +52,7 @@ def computed(S: State, t: int, stopped: bool) -> None:
     elif S.text_in[t] == op.SHARING:
         unshare(S, device, t, stopped)
     elif S.text_in[t] == op.TURNING:
-        if stopped:
-            take_away(S, S.text_core[t], t)
-            if S.core_works[S.text_core[t]] == 0:
-                idles(S, S.text_core[t], S.text_key[t])
+        leaves_core(S, t)
     else:
         other = S.device_first[device]
         if other == NONE:
@@ -77,17 +74,17 @@ def poll(S: State, rank: int, stage: int, more: int) -> None:
         polls += S.device_polling[device * S.stages + k] * S.poll_rate[k]
     S.device_polls[device] = polls
     if S.device_turn[device] == 0.0:
-        if S.device_first[device] != NONE:
-            S.text_due[S.device_first[device]] = -1.0
         plan(S, device)
     elif S.device_turn[device] != math.inf:
         repace(S, device, S.device_busy[device], before, NONE)
 
 
 def count(S: State, device: int) -> None:
-    """Count what sharers have had until now."""
+    """Count what sharers have had until now, when the first of them is to be planned anew."""
     S.device_done[device] += (S.now - S.device_since[device]) * pace(S, device)
     S.device_since[device] = S.now
+    if S.device_first[device] != NONE:
+        S.text_due[S.device_first[device]] = -1.0
 
 
 def plan(S: State, device: int) -> None:
@@ -95,7 +92,7 @@ def plan(S: State, device: int) -> None:
     first = S.device_first[device]
     if first != NONE:
         left = S.text_work[first] - S.device_done[device]
-        goes_on_at(S, first, S.now + (left if left > 0.0 else 0.0) / pace(S, device))
+        goes_on_at(S, first, S.now + max(0.0, left) / pace(S, device))
 
 
 def share(S: State, device: int, t: int, seconds: float) -> None:
@@ -104,12 +101,9 @@ def share(S: State, device: int, t: int, seconds: float) -> None:
     one = S.device_first[device]
     count(S, device)
     end = S.device_done[device] + seconds
-    S.text_key[t] = key_of(S, S.text_rank[t], S.text_number[t], S.text_count[t])
-    while one != NONE and (S.text_work[one] < end or (S.text_work[one] == end and S.text_key[one] < S.text_key[t])):
+    while one != NONE and (S.text_work[one] < end or (S.text_work[one] == end and key_of(S, one) < key_of(S, t))):
         before = one
         one = S.text_next[one]
-    if S.device_first[device] != NONE:
-        S.text_due[S.device_first[device]] = -1.0
     S.text_in[t] = op.SHARING
     S.text_work[t] = end
     S.text_next[t] = one
@@ -126,8 +120,6 @@ def unshare(S: State, device: int, t: int, stopped: bool) -> None:
     count(S, device)
     if not stopped:
         S.device_done[device] = S.text_work[t]  # without what rounding leaves
-    if S.device_first[device] != NONE:
-        S.text_due[S.device_first[device]] = -1.0
     S.device_first[device] = without(S, S.device_first[device], t)
     S.device_busy[device] -= 1
     plan(S, device)
@@ -140,17 +132,15 @@ def pace_of(S: State, device: int, works: int, polls: float) -> float:
     share = cores * op.MOST_POLLS
     if polls == 0.0 and busy <= cores and (works == 1 or S.device_switching[device] == 0.0):  # a core for each
         return 1.0 if S.device_contention[device] == 0.0 else 1.0 / (1 + S.device_contention[device] * (busy - 1))
-    share = (cores - (polls if polls < share else share)) / (1.0 * works)
-    if busy > cores:
-        busy = cores
+    share = (cores - min(polls, share)) / (1.0 * works)
     if works > 1:
         share /= 1 + S.device_switching[device]
-    return (1.0 if share > 1.0 else share) / (1 + S.device_contention[device] * (busy - 1))
+    return min(1.0, share) / (1 + S.device_contention[device] * (min(busy, 1.0 * cores) - 1))
 
 
 def pace(S: State, device: int) -> float:
     """The present pace."""
-    return pace_of(S, device, S.device_busy[device] if S.device_busy[device] else 1, S.device_polls[device])
+    return pace_of(S, device, max(1, S.device_busy[device]), S.device_polls[device])
 
 
 def take_turns(S: State, device: int, t: int, seconds: float) -> None:
@@ -238,41 +228,36 @@ def wake(S: State, core: int) -> None:
     if S.core_works[core] > 1:
         turn = S.text_work[first]
         while one != NONE:
-            if S.text_work[one] < turn:
-                turn = S.text_work[one]
+            turn = min(turn, S.text_work[one])
             one = S.text_next[one]
-        turn = turn / op.MOST_TURNS
-        if turn < S.device_turn[device]:
-            turn = S.device_turn[device]
-        turn = S.core_since[core] + turn - S.now
-        if turn < lasts:
-            lasts = turn
-    goes_on_at(S, first, S.now + (lasts if lasts > 0.0 else 0.0))
+        turn = max(turn / op.MOST_TURNS, S.device_turn[device])
+        lasts = min(lasts, S.core_since[core] + turn - S.now)
+    goes_on_at(S, first, S.now + max(0.0, lasts))
 
 
 def has_turned(S: State, t: int) -> bool:
     """Text t has a core: whether only its turn is over; else its work is."""
     core = S.text_core[t]
-    since = S.core_since[core]
-    least = S.now * op.ROUND_OFF
     advance(S, core, pace(S, S.core_device[core]))
+    if S.text_work[t] <= max(S.now * op.ROUND_OFF, op.ROUND_OFF_S):
+        return False
     S.core_since[core] = S.now
     S.text_due[t] = -1.0
-    S.core_first[core] = S.text_next[t]
-    if S.text_work[t] > (least if least > op.ROUND_OFF_S else op.ROUND_OFF_S):
-        S.core_first[core] = ending(S, S.core_first[core], t)
-        wake(S, core)
-        return True
+    S.core_first[core] = ending(S, S.text_next[t], t)
+    wake(S, core)
+    return True
+
+
+def leaves_core(S: State, t: int) -> None:
+    """Text t, which has a core or waits for it, is done or stopped."""
+    core = S.text_core[t]
     if S.text_of_rank[t]:
         S.text_worked[t] = core
         S.text_worked_until[t] = S.now
-        S.text_worked_since[t] = since
-    S.core_works[core] -= 1
-    S.device_works[S.core_device[core]] -= 1
+        S.text_worked_since[t] = S.core_since[core]
+    take_away(S, core, t)
     if S.core_works[core] == 0:
-        idles(S, core, S.text_key[t])
-    wake(S, core)
-    return False
+        idles(S, core, key_of(S, t))
 
 
 def idles(S: State, core: int, key: int) -> None:
@@ -312,14 +297,14 @@ def balance(S: State, core: int) -> None:
 
 
 def begins_to_poll(S: State, t: int) -> None:
-    """Text t waits for what its rank polls for; its event's key is that of its request."""
+    """Text t waits for what its rank polls for."""
     rank = S.text_rank[t]
     S.text_since[t] = S.now
     S.rank_polling[rank] += 1
     if S.rank_polling[rank] == 1:
         S.rank_stage[rank] = 0
         S.rank_waits_since[rank] = S.now
-        enter(S, rank, S.text_key[t])
+        enter(S, rank, key_of(S, t))
 
 
 def enter(S: State, rank: int, key: int) -> None:
@@ -356,10 +341,6 @@ def late_since(S: State, rank: int, since: float) -> float:
     waited = S.now - since
     if waited <= 0.0 or S.spins:
         return 0.0
-    waited = waited / S.waited_share
-    if waited < S.shortest_s:
-        waited = S.shortest_s
-    if waited > S.longest_s:
-        waited = S.longest_s
+    waited = min(max(waited / S.waited_share, S.shortest_s), S.longest_s)
     S.rank_pauses[rank] += 1
     return drawn(S, op.PAUSES, rank, S.rank_pauses[rank] - 1) * (waited + S.oversleep_s)

@@ -12,9 +12,9 @@ from sim.language.engine import layout as op
 from sim.language.engine.layout import KINDS, NONE, State
 
 
-def key_of(S: State, rank: int, number: int, count: int) -> int:
-    """The key of a request."""
-    return (((rank << S.text_bits) | number) << S.count_bits) | count
+def key_of(S: State, t: int) -> int:
+    """The key of the last request of text t."""
+    return (((S.text_rank[t] << S.text_bits) | S.text_number[t]) << S.count_bits) | S.text_count[t]
 
 
 def push(S: State, time: float, key: int, what: int) -> None:
@@ -68,8 +68,7 @@ def is_full(S: State) -> bool:
 def goes_on_at(S: State, t: int, time: float) -> None:
     """Text t goes on at a time; an earlier plan of it is void."""
     S.text_due[t] = time
-    S.text_key[t] = key_of(S, S.text_rank[t], S.text_number[t], S.text_count[t])
-    push(S, time, S.text_key[t], t * KINDS + op.GOES_ON)
+    push(S, time, key_of(S, t), t * KINDS + op.GOES_ON)
 
 
 def arrives_at(S: State, message: int, time: float) -> None:
@@ -113,11 +112,11 @@ def settle(S: State, rank: int) -> None:
         S.rank_to[rank] = S.measured_to
         S.rank_idle[rank] += S.rank_idle_after[rank]
         S.rank_idle_after[rank] = 0.0
-    begin = S.rank_since[rank] if S.rank_since[rank] > S.measured_from else S.measured_from
+    begin = max(S.rank_since[rank], S.measured_from)
     S.rank_since[rank] = S.now
     if S.rank_main[rank]:
         if begin < S.measured_to:
-            S.rank_idle[rank] += (S.now if S.now < S.measured_to else S.measured_to) - begin
+            S.rank_idle[rank] += min(S.now, S.measured_to) - begin
             begin = S.measured_to
         if begin < S.now:
             S.rank_idle_after[rank] += S.now - begin
@@ -133,15 +132,14 @@ def is_done(S: State, t: int) -> None:
     """It does no more."""
     rank = S.text_rank[t]
     S.rank_busy[rank] -= S.text_of_rank[t]
-    if S.text_of_rank[t] and S.rank_since[rank] < S.now:
-        S.rank_since[rank] = S.now
+    if S.text_of_rank[t]:
+        S.rank_since[rank] = max(S.rank_since[rank], S.now)
 
 
 def moves(S: State, rank: int, until: float) -> None:
     """Bytes of the rank move from now until then."""
     settle(S, rank)
-    if S.rank_since[rank] < until:
-        S.rank_since[rank] = until
+    S.rank_since[rank] = max(S.rank_since[rank], until)
 
 
 def is_drawn(S: State, of: int, rank: int, k: int) -> bool:
@@ -158,11 +156,7 @@ def drawn(S: State, of: int, rank: int, k: int) -> float:
 
 def cold(S: State, rank: int, seconds: float) -> float:
     """Seconds more of a rank that takes so many where it is all cold."""
-    idle = S.now - S.rank_warm[rank]
+    idle = min(max(S.now - S.rank_warm[rank], S.cold_from_s), S.cold_after_s)
     if seconds == 0.0:
         return 0.0
-    if idle < S.cold_from_s:
-        idle = S.cold_from_s
-    if idle > S.cold_after_s:
-        idle = S.cold_after_s
     return seconds * (math.log(idle / S.cold_from_s) / math.log(S.cold_after_s / S.cold_from_s))

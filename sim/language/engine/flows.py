@@ -8,7 +8,7 @@ from sim.language.engine import layout as op
 from sim.language.engine.cores import late_since
 from sim.language.engine.events import drawn, push, settle
 from sim.language.engine.layout import KINDS, NONE, State
-from sim.language.engine.mail import climb_of, give_back, later, leave, level_of, port_of
+from sim.language.engine.mail import climb_of, give_back, leave, level_of, port_of
 from sim.language.engine.texts import look_again
 
 
@@ -144,8 +144,8 @@ def move(S: State, rank: int, more: int) -> None:
     """Bytes of one message more, or less, move at a rank."""
     settle(S, rank)
     S.rank_busy[rank] += more
-    if S.rank_busy[rank] == 0 and S.rank_since[rank] < S.now:
-        S.rank_since[rank] = S.now
+    if S.rank_busy[rank] == 0:
+        S.rank_since[rank] = max(S.rank_since[rank], S.now)
 
 
 def look_at(S: State, time: float) -> None:
@@ -161,7 +161,7 @@ def pass_time(S: State) -> None:
     S.flows_since = S.now
     for k in range(S.flows):
         m = S.flowing[k]
-        S.flow_left[m] = later(0.0, S.flow_left[m] - S.flow_rate[m] * seconds)
+        S.flow_left[m] = max(0.0, S.flow_left[m] - S.flow_rate[m] * seconds)
         S.flow_age[m] += seconds
 
 
@@ -201,7 +201,7 @@ def queued(S: State, frm: int, to: int) -> float:
         for k in range(S.flows):
             if busy_port(S, S.flowing[k]) == port:
                 before += S.flow_left[S.flowing[k]]
-        seconds += (before if before < S.queue_bytes else S.queue_bytes) / rate_of(S, port)
+        seconds += min(before, S.queue_bytes) / rate_of(S, port)
     return seconds
 
 
@@ -227,7 +227,7 @@ def look(S: State) -> None:
     share_ports(S)
     S.look_due = math.inf
     if S.flows > 0:
-        look_at(S, S.now + later(soon(S), S.now * op.RESOLUTION))
+        look_at(S, S.now + max(soon(S), S.now * op.RESOLUTION))
 
 
 def pass_tokens(S: State) -> None:
@@ -243,7 +243,7 @@ def pass_tokens(S: State) -> None:
         at_once = S.flow_left[m]
         for hop in range(hops_of(S, m)):
             port = port_at(S, m, hop)
-            at_once = S.port_level[port] if S.port_level[port] < at_once else at_once
+            at_once = min(at_once, S.port_level[port])
         S.flow_left[m] -= at_once
         for hop in range(hops_of(S, m)):
             port = port_at(S, m, hop)
@@ -252,9 +252,7 @@ def pass_tokens(S: State) -> None:
 
 def keep(S: State, port: int, level: float) -> None:
     """A port has so many tokens, as far as it keeps them."""
-    if level < op.LEAST_BYTES:
-        level = 0.0
-    S.port_level[port] = level if level < S.burst_bytes else S.burst_bytes
+    S.port_level[port] = 0.0 if level < op.LEAST_BYTES else min(level, S.burst_bytes)
 
 
 def doublings(S: State, message: int) -> int:
@@ -266,8 +264,7 @@ def grown(S: State, message: int) -> float:
     """The window of a flow, as a share of the largest one."""
     if S.ramp_bytes == 0.0:
         return 1.0
-    times = doublings(S, message) - op.DOUBLINGS
-    return 2.0 ** (times if times < 0 else 0)
+    return 2.0 ** min(0, doublings(S, message) - op.DOUBLINGS)
 
 
 def soon(S: State) -> float:
@@ -276,15 +273,15 @@ def soon(S: State) -> float:
     for k in range(S.flows):
         m = S.flowing[k]
         seconds = (S.flow_left[m] - (0.0 if S.flow_has_left[m] else S.buffer_bytes)) / S.flow_rate[m]
-        soonest = seconds if seconds < soonest else soonest
+        soonest = min(soonest, seconds)
         if grown(S, m) < 1.0:
             seconds = (doublings(S, m) + 1.0) * (S.ramp_bytes / S.bandwidth[0]) - S.flow_age[m]
-            soonest = seconds if seconds < soonest else soonest
+            soonest = min(soonest, seconds)
         for hop in range(hops_of(S, m)):
             port = port_at(S, m, hop)
             drain = S.port_through[port] - rate_of(S, port)
-            if S.port_level[port] > 0.0 and drain > 0.0 and S.port_level[port] / drain < soonest:
-                soonest = S.port_level[port] / drain
+            if S.port_level[port] > 0.0 and drain > 0.0:
+                soonest = min(soonest, S.port_level[port] / drain)
     return soonest
 
 
@@ -299,7 +296,7 @@ def share_ports(S: State) -> None:
     for k in range(S.flows):
         m = S.flowing[k]
         port = port_at(S, m, 0)
-        S.port_largest[port] = later(S.port_largest[port], grown(S, m))
+        S.port_largest[port] = max(S.port_largest[port], grown(S, m))
     for k in range(S.flows):
         m = S.flowing[k]
         S.flow_share[m] = S.flow_weight[m] * grown(S, m) / S.port_largest[port_at(S, m, 0)]
@@ -308,7 +305,7 @@ def share_ports(S: State) -> None:
         tightest = find_tightest(S)
         if tightest == NONE:
             break
-        each = later(op.LEAST_BYTES, S.port_rest[tightest] / S.port_shares[tightest])
+        each = max(op.LEAST_BYTES, S.port_rest[tightest] / S.port_shares[tightest])
         for k in range(S.flows):
             m = S.flowing[k]
             is_on_path: bool = False

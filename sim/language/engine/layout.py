@@ -158,7 +158,6 @@ INTEGERS = {
     "text_at": "text",  # its place in the code
     "text_number": "text",  # messages go to the peer's text of the same number
     "text_count": "text",  # requests so far
-    "text_key": "text",  # of its event
     "text_in": "text",  # what it waits in
     "text_of_rank": "text",  # 0 of a runtime's other threads
     "text_device": "text",  # that it computes on

@@ -7,18 +7,16 @@ from sim.language.engine.codes import go_on, is_short_of_pauses, stops_at
 from sim.language.engine.cores import (
     balance,
     compute,
-    computed,
-    has_slept,
     has_turned,
     late_since,
     next_stage,
     polls_no_more,
 )
-from sim.language.engine.events import arrives_at, drawn, goes_on_at, is_drawn, is_full, moves, pop
+from sim.language.engine.events import arrives_at, drawn, goes_on_at, is_drawn, is_full, key_of, moves, pop
 from sim.language.engine.flows import all_there, flows_on, land
 from sim.language.engine.layout import KINDS, NONE, State
 from sim.language.engine.mail import arrive, overtakes, reach
-from sim.language.engine.texts import leaves_line, look_again, waits_no_more
+from sim.language.engine.texts import look_again, over, waits_no_more
 
 
 def simulate(S: State) -> int:
@@ -45,7 +43,7 @@ def simulate(S: State) -> int:
         if S.at_once > op.MOST_AT_ONCE * S.texts:
             return stops_at(S, t, op.ENDLESS)
         if S.poll_s == 0.0 or not notices_later(S, t):
-            resume(S, t)
+            over(S, t, False)
             status = go_on(S, t)
     return status
 
@@ -66,7 +64,7 @@ def happens(S: State, what: int, which: int) -> int:
     key = S.heap_key[0]
     pop(S)
     if what == op.GOES_ON:
-        if S.now != S.text_due[which] or key != S.text_key[which]:  # it was planned anew
+        if S.now != S.text_due[which] or key != key_of(S, which):  # it was planned anew
             return NONE
         return NONE if S.text_in[which] == op.TURNING and has_turned(S, which) else which
     if what == op.ARRIVES:
@@ -100,23 +98,6 @@ def is_there(S: State, message: int) -> int:
     if S.shares_ports:
         all_there(S, message)
     return NONE if waits else arrive(S, message)
-
-
-def resume(S: State, t: int) -> None:
-    """What text t has waited in is over."""
-    what = S.text_in[t]
-    if what == op.SLEEPING:
-        has_slept(S, t)
-    elif what == op.COMPUTING or what == op.SHARING or what == op.TURNING:
-        computed(S, t, False)
-        leaves_line(S, t)
-    elif what == op.WAITING:
-        waits_no_more(S, t)
-        S.text_at[t] += 1
-    elif what == op.TAKING:
-        waits_no_more(S, t)
-    S.text_in[t] = op.NOTHING
-    S.text_due[t] = -1.0
 
 
 def notices_later(S: State, t: int) -> bool:

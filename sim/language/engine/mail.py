@@ -36,11 +36,6 @@ def level_of(S: State, port: int) -> int:
     return port // (2 * S.ranks)
 
 
-def later(x: float, y: float) -> float:
-    """The later of two times."""
-    return x if x > y else y
-
-
 def comes(S: State, message: int, begin: float, end: float) -> None:
     """A message passes its last port from `begin` on, and is there at `end`."""
     to = S.message_to[message]
@@ -56,7 +51,7 @@ def leave(S: State, message: int) -> float:
     """A message is posted; when its last byte has left the sender."""
     sender = S.message_from[message]
     if S.rank_host[sender] == S.rank_host[S.message_to[message]]:
-        begin = later(S.now, S.local_free[sender])
+        begin = max(S.now, S.local_free[sender])
         S.local_free[sender] = begin + S.message_bytes[message] / S.local_bandwidth
         device = S.rank_device[sender]
         is_woken: bool = S.local_wakes == 0 or S.device_busy[device] < S.device_cores[device]
@@ -73,10 +68,10 @@ def leave(S: State, message: int) -> float:
 def begins_at(S: State, port: int, level: int, size: float, now: float) -> float:
     """A message of so many bytes has reached a port: when it begins to pass."""
     seconds = S.gap_s + size / S.bandwidth[level]
-    begin = later(now, S.port_free[port])
+    begin = max(now, S.port_free[port])
     if level == 0 and S.sustained < math.inf:
         S.port_earned[port] += size / S.sustained
-        begin = later(begin, S.port_earned[port] - seconds)
+        begin = max(begin, S.port_earned[port] - seconds)
     S.port_free[port] = begin + seconds
     return begin
 
@@ -91,11 +86,11 @@ def reach(S: State, message: int) -> float:
     level = hop if is_out else 2 * climb - 1 - hop
     port = 2 * (level * S.ranks + S.place[level * S.ranks + (frm if is_out else to)]) + (0 if is_out else 1)
     begin = begins_at(S, port, level, S.message_bytes[message], S.now)
-    end = later(S.message_passed[message], S.port_free[port])
+    end = max(S.message_passed[message], S.port_free[port])
     held = 0.0
     if S.window_room > 0:
         if hop == 0:
-            S.message_held[message] = later(0.0, windowed(S, message, begin) - end)
+            S.message_held[message] = max(0.0, windowed(S, message, begin) - end)
         held = S.message_held[message]
     if hop + 1 == 2 * climb:
         comes(S, message, begin, end + held)
@@ -110,21 +105,21 @@ def reach(S: State, message: int) -> float:
 def windowed(S: State, message: int, now: float) -> float:
     """When the last byte of a message leaves by its connection's window: sim.platform.slow_start.Connection."""
     k = connection(S, S.message_from[message] * S.ranks + S.message_to[message])
-    begin = later(now, S.window_free[k])
+    begin = max(now, S.window_free[k])
     timeouts = int((begin - S.window_free[k]) / (op.TIMEOUT_S + S.round_trip_s))
-    window = later(S.initial_window, S.window_bytes[k] * 0.5 ** (timeouts if timeouts < 99 else 99))
+    window = max(S.initial_window, S.window_bytes[k] * 0.5 ** min(timeouts, 99))
     passed = 0.0
     left = S.message_bytes[message]
     full = S.bandwidth[0] * S.round_trip_s
     while left > window and window < full and window < S.most_window:
         passed = passed + S.round_trip_s
         left = left - window
-        window = 2.0 * window if 2.0 * window < S.most_window else S.most_window
+        window = min(2.0 * window, S.most_window)
     if left > window and window < full:
         rounds = math.ceil(left / window) - 1.0
         passed = passed + rounds * S.round_trip_s
         left = left - rounds * window
-    S.window_bytes[k] = window + left if window + left < S.most_window else S.most_window
+    S.window_bytes[k] = min(window + left, S.most_window)
     S.window_free[k] = begin + (passed + left / S.bandwidth[0])
     return S.window_free[k]
 
@@ -169,7 +164,7 @@ def new_message(S: State, t: int, to: int, items: float, share: float, is_gradie
     S.message_hop[message] = 0
     S.message_text[message] = S.text_number[t]
     S.message_step[message] = S.rank_step[S.text_rank[t]]
-    S.message_key[message] = key_of(S, S.text_rank[t], S.text_number[t], S.text_count[t])
+    S.message_key[message] = key_of(S, t)
     S.message_items[message] = items
     S.message_bytes[message] = S.header_bytes + items * S.item_bytes * share
     S.message_share[message] = share
@@ -256,24 +251,17 @@ def found(S: State, t: int, newest: bool) -> int:
     rank = S.text_rank[t]
     before = NONE  # of the one that is looked at
     chosen = NONE
-    chosen_before = NONE
     message = S.rank_box[rank]
-    while message != NONE:
+    while message != NONE and (newest or chosen == NONE):
         after = S.message_next[message]
         if fits(S, t, message):
+            unlink(S, rank, message, before)
             if chosen != NONE:
-                unlink(S, rank, chosen, chosen_before)
                 lose(S, chosen)
-                if before == chosen:
-                    before = chosen_before
             chosen = message
-            chosen_before = before
-            if not newest:
-                break
-        before = message
+        else:
+            before = message
         message = after
-    if chosen != NONE:
-        unlink(S, rank, chosen, chosen_before)
     return chosen
 
 

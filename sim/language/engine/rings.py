@@ -9,7 +9,7 @@ from __future__ import annotations
 from sim.language.engine import layout as op
 from sim.language.engine.events import goes_on_at, is_busy, without
 from sim.language.engine.layout import NONE, OPERANDS, State
-from sim.language.engine.mail import begins_at, climb_of, later, level_of, part, port_of, value
+from sim.language.engine.mail import begins_at, climb_of, level_of, part, port_of, value
 
 
 def items_of(S: State, t: int) -> float:
@@ -89,7 +89,7 @@ def go_around(S: State, n: int) -> None:
             sent = sent + 1 if sent + 1 < n else 0
     for k in range(n):
         rank = S.ring_rank[k]
-        S.rank_since[rank] = later(S.rank_since[rank], S.ring_at[k] - S.ring_idle[k])
+        S.rank_since[rank] = max(S.rank_since[rank], S.ring_at[k] - S.ring_idle[k])
         S.text_at[S.ring_text[k]] = S.code[S.text_at[S.ring_text[k]] * OPERANDS + 1]
         goes_on_at(S, S.ring_text[k], S.ring_at[k])
 
@@ -100,11 +100,11 @@ def passes_on(S: State, k: int, right: int, size: float) -> None:
     at = S.ring_at[k]
     passed = 0.0
     if S.ring_near[k]:
-        at = later(at, S.local_free[frm])
+        at = max(at, S.local_free[frm])
         S.ring_begin[right] = at
         at += size / S.local_bandwidth
         S.local_free[frm] = at
-        S.ring_until[k] = later(S.ring_until[k], at)
+        S.ring_until[k] = max(S.ring_until[k], at)
         S.ring_there[right] = at + S.local_latency_s
         return
     to = S.ring_rank[right]
@@ -113,10 +113,10 @@ def passes_on(S: State, k: int, right: int, size: float) -> None:
     for hop in range(2 * climb_of(S, frm, to)):
         port = port_of(S, frm, to, hop)
         S.ring_begin[right] = begins_at(S, port, 0 if S.levels == 1 else level_of(S, port), size, at)
-        passed = later(passed, S.port_free[port])
+        passed = max(passed, S.port_free[port])
         S.ring_left[k] = passed if hop == 0 else S.ring_left[k]
         S.ring_there[right] = passed
-        S.ring_until[k] = later(S.ring_until[k], S.ring_left[k])
+        S.ring_until[k] = max(S.ring_until[k], S.ring_left[k])
         at = (passed if S.whole_messages else S.ring_begin[right]) + S.latency_s
         passed += S.latency_s
 
@@ -124,10 +124,10 @@ def passes_on(S: State, k: int, right: int, size: float) -> None:
 def takes_in(S: State, k: int, left: int, size: float) -> None:
     """The k-th member takes a part from the one on its left, which waits for that on the same host."""
     seconds = S.local_overhead_s + S.local_copy_s * size if S.ring_near[left] else S.overhead_s
-    at = later(S.ring_at[k], S.ring_there[k]) + seconds / S.rank_speed[S.ring_rank[k]]
+    at = max(S.ring_at[k], S.ring_there[k]) + seconds / S.rank_speed[S.ring_rank[k]]
     rests(S, k, S.ring_begin[k])
     S.ring_at[k] = at
-    S.ring_until[k] = later(S.ring_until[k], at)
+    S.ring_until[k] = max(S.ring_until[k], at)
     if S.ring_near[left]:
         S.ring_left[left] = at
 
@@ -141,9 +141,9 @@ def rests(S: State, k: int, until: float) -> None:
 
 def adds_up(S: State, k: int, seconds: float) -> None:
     """The k-th member's own part has left, or was taken: it sums, and goes on."""
-    at = later(S.ring_at[k], S.ring_left[k])
+    at = max(S.ring_at[k], S.ring_left[k])
     rests(S, k, at)
     if seconds > 0.0:
         at += seconds / S.rank_speed[S.ring_rank[k]]
     S.ring_at[k] = at
-    S.ring_until[k] = later(S.ring_until[k], at)
+    S.ring_until[k] = max(S.ring_until[k], at)

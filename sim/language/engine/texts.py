@@ -6,7 +6,7 @@ import math
 
 from sim.language.engine import layout as op
 from sim.language.engine.cores import begins_to_poll, compute, computed, has_slept, polls_no_more
-from sim.language.engine.events import drawn, ending, goes_on_at, key_of, settle, without
+from sim.language.engine.events import drawn, ending, goes_on_at, settle, without
 from sim.language.engine.layout import NONE, OPERANDS, State
 from sim.language.engine.mail import give_back, is_underway, lose_all, taken, value
 from sim.language.engine.rings import lets_go
@@ -31,13 +31,6 @@ def made(S: State, rank: int, number: int, at: int) -> int:
     return t
 
 
-def start(S: State, rank: int, number: int, at: int) -> int:
-    """Another text of a rank begins now."""
-    t = made(S, rank, number, at)
-    goes_on_at(S, t, S.now)
-    return t
-
-
 def pass_on(S: State, rank: int, seconds: float) -> None:
     """Other threads of a rank work for some seconds for a message, from now on."""
     S.rank_asides[rank] += 1
@@ -49,9 +42,10 @@ def pass_on(S: State, rank: int, seconds: float) -> None:
 
 def beside(S: State, rank: int, at: int) -> None:
     """Other threads of a rank do a round's background work, in pieces at moments within as long as the round before took."""
-    round = S.rank_round[rank] if S.rank_round[rank] > 0 else 0
+    round = max(0, S.rank_round[rank])
     span = S.now - S.rank_beside_at[rank] - S.rank_slept[rank]
-    t = start(S, rank, op.THREADS + round, at)
+    t = made(S, rank, op.THREADS + round, at)
+    goes_on_at(S, t, S.now)
     S.text_of_rank[t] = 0
     for k in range(op.PIECES):
         S.registers[t * S.width + op.FIRST + k] = S.now + span * drawn(S, op.MOMENTS, rank, S.rank_moments[rank] + k)
@@ -76,70 +70,46 @@ def is_message(handle: float) -> bool:
 
 
 def done_at(S: State, t: int) -> float:
-    """When enough is done of what text t waits for, as far as that is known; below 0 while texts are missing."""
+    """When enough is done of what text t waits for; infinity if that is not known, below 0 if there is not so much."""
     row = S.text_at[t] * OPERANDS
     if S.code[row] == op.WAIT:
         return known_at(S, value(S, t, row + 1))
     which = int(value(S, t, row + 1))
     first = S.list_begin[which] + int(value(S, t, row + 2))
     stop = S.list_begin[which] + S.list_length[which]
-    wants = stop - first
-    if S.code[row + 4]:
-        wants = int(value(S, t, row + 3))
-        if wants > stop - first:
-            return math.inf  # never
-    if wants == stop - first:
-        return last_of(S, first, stop)
-    return soonest_of(S, first, stop, wants)
+    wants = int(value(S, t, row + 3)) if S.code[row + 4] else stop - first
+    return -1.0 if wants > stop - first else soonest_of(S, first, stop, wants)
 
 
 def known_at(S: State, handle: float) -> float:
-    """When a handle is done: a message's is the time at which it has left."""
+    """When a handle is done, if that is known, else infinity: a message's is the time at which it has left."""
     coded = handle - 1.0 * op.GENERATION * op.GENERATION
     if coded >= 0.0:
         slot = int(coded) % op.GENERATION
-        return -1.0 if S.message_serial[slot] == int(coded) // op.GENERATION else S.now
+        return math.inf if S.message_serial[slot] == int(coded) // op.GENERATION else S.now
     if handle >= 0.0:
         return handle
     number = int(-1.0 - handle)
     message = number % op.GENERATION - op.MESSAGES
     is_leaving: bool = message >= 0 and S.message_generation[message] == number // op.GENERATION
-    return -1.0 if text_of(S, handle) != NONE or is_leaving else S.now
-
-
-def last_of(S: State, first: int, stop: int) -> float:
-    """When all handles of a stretch of a list are done."""
-    latest = S.now
-    for k in range(first, stop):
-        at = known_at(S, S.items[k])
-        if at < 0.0:
-            return -1.0
-        if at > latest:
-            latest = at
-    return latest
+    return math.inf if text_of(S, handle) != NONE or is_leaving else S.now
 
 
 def soonest_of(S: State, first: int, stop: int, wants: int) -> float:
-    """When so many handles of a stretch of a list are done."""
-    latest = S.now  # those until then are done
-    done = 0
-    for k in range(first, stop):
-        at = known_at(S, S.items[k])
-        if at >= 0.0 and at <= S.now:
-            done += 1
-    while done < wants:
-        nearest = -1.0
+    """When so many handles of a stretch of a list are done: later times are gone through downwards."""
+    soonest = math.inf
+    while soonest > S.now:
+        done = 0
+        before = S.now
         for k in range(first, stop):
             at = known_at(S, S.items[k])
-            if at > latest and (nearest < 0.0 or at < nearest):
-                nearest = at
-        if nearest < 0.0:
-            return -1.0
-        for k in range(first, stop):
-            if known_at(S, S.items[k]) == nearest:
+            if at < soonest:
                 done += 1
-        latest = nearest
-    return latest
+                before = max(before, at)
+        if done < wants:
+            break
+        soonest = before
+    return soonest
 
 
 def wait(S: State, t: int, at: float) -> None:
@@ -149,8 +119,7 @@ def wait(S: State, t: int, at: float) -> None:
     S.text_next[t] = S.rank_waiters[rank]
     S.rank_waiters[rank] = t
     S.text_due[t] = -1.0
-    S.text_key[t] = key_of(S, rank, S.text_number[t], S.text_count[t])
-    if at >= 0.0:
+    if at < math.inf:
         goes_on_at(S, t, at)
     if S.poll_s > 0.0 and waits_for_messages(S, t):
         begins_to_poll(S, t)
@@ -221,7 +190,7 @@ def look_again(S: State, rank: int) -> None:
     one = S.rank_waiters[rank]
     while one != NONE:
         at = done_at(S, one)
-        if at >= 0.0 and (S.text_due[one] < 0.0 or at < S.text_due[one]):
+        if at < math.inf and (S.text_due[one] < 0.0 or at < S.text_due[one]):
             goes_on_at(S, one, at)
         one = S.text_next[one]
 
@@ -255,32 +224,35 @@ def main_ends(S: State, rank: int) -> None:
                 goes_on_at(S, one, S.now)
 
 
+def over(S: State, t: int, stopped: bool) -> None:
+    """What text t has waited in is over, or it is stopped."""
+    what = S.text_in[t]
+    if what == op.SLEEPING:
+        has_slept(S, t)
+    elif what == op.COMPUTING or what == op.QUEUED or what == op.SHARING or what == op.TURNING:
+        computed(S, t, stopped)
+        leaves_line(S, t)
+    elif what == op.TAKING or what == op.WAITING or what == op.IN_LINE:
+        waits_no_more(S, t)
+        S.text_at[t] += what == op.WAITING
+    elif what == op.RINGING and S.text_due[t] < 0.0:
+        lets_go(S, t)
+    elif what == op.LANDING and stopped:
+        S.flow_taker[S.text_lands[t]] = NONE
+        taken(S, S.text_lands[t])
+    S.text_in[t] = op.NOTHING
+    S.text_due[t] = -1.0
+
+
 def stop(S: State, handle: float) -> None:
     """The text of a handle ends where it is; what it computes is given up."""
     t = text_of(S, handle) if handle < 0.0 else NONE
-    if t == NONE:
-        return
-    if S.text_in[t] == op.SLEEPING:
-        has_slept(S, t)
-    elif (
-        S.text_in[t] == op.COMPUTING
-        or S.text_in[t] == op.QUEUED
-        or S.text_in[t] == op.SHARING
-        or S.text_in[t] == op.TURNING
-    ):
-        computed(S, t, True)
-    elif S.text_in[t] == op.TAKING or S.text_in[t] == op.WAITING or S.text_in[t] == op.IN_LINE:
-        waits_no_more(S, t)
+    if t != NONE:
+        over(S, t, True)
         polls_no_more(S, t)
-    elif S.text_in[t] == op.RINGING and S.text_due[t] < 0.0:
-        lets_go(S, t)
-    elif S.text_in[t] == op.LANDING:
-        S.flow_taker[S.text_lands[t]] = NONE
-        taken(S, S.text_lands[t])
-        polls_no_more(S, t)
-    leaves_line(S, t)
-    took(S, t)
-    end(S, t)
+        leaves_line(S, t)
+        took(S, t)
+        end(S, t)
 
 
 def took(S: State, t: int) -> None:
