@@ -7,7 +7,6 @@ import pytest
 from experiments import collectives, learning, master_bandwidth, partitions, servers, validate
 from experiments.kit.cells import Plan
 from real.cells import Cell, refusal
-from sim.protocols import PROTOCOLS
 
 
 @pytest.fixture
@@ -45,9 +44,9 @@ def test_a_partition_of_amb_dg_is_fitted_cold_too(plan):
     assert {(c.workload, c.batch // c.partitions) for c in renewing} <= small
 
 
-def test_every_protocol_over_mpi_is_predicted(plan):
-    """But for those of a library, of layers and of sparse variables, which other experiments ask, and those that are texts alone."""
-    elsewhere = {"horovod", "ps-layers", "hybrid"}
-    elsewhere |= {"ddp", "fsdp", "hierarchical", "local-sgd", "d-psgd", "gradient-coding", "pipeline"}
-    predicted = {cell.protocol for cell in [*plan.predicted, *plan.further]}
-    assert set(PROTOCOLS) - elsewhere <= predicted
+def test_protocols_of_masters_and_of_servers_are_predicted(plan):
+    masters, servers = (
+        {"fmb", "amb", "amb-dg", "kbatch-async", "allreduce"},
+        {"ps-async", "ps-sync", "ps-backup", "ps-ssp"},
+    )
+    assert masters | servers <= {cell.protocol for cell in [*plan.predicted, *plan.further]}
