@@ -304,9 +304,18 @@ class Job:
         """What a host is."""
         return self.kinds[host] if self.kinds else Host(self.cores, math.inf if self.in_turn else 0.0)
 
-    def rack(self, rank: int) -> int:
-        """The rack of a rank's host."""
-        return self.host(rank) // self.per_rack if self.per_rack else 0
+    @cached_property
+    def levels(self) -> list[tuple[float, list[int]]]:
+        """The ports between hosts, level by level: bytes/s of each, and by rank the number of its port, shape (ranks,).
+
+        A message goes out through its sender's ports of all levels below the first that both ends have in common, and in through its
+        receiver's. The lowest level is that of ranks, or of hosts whose ranks share ports.
+        """
+        hosts = [self.host(rank) for rank in range(self.ranks)]
+        found = [(self.bandwidth, hosts if self.shared_ports else [*range(self.ranks)])]
+        if self.per_rack:
+            found.append((self.uplink, [host // self.per_rack for host in hosts]))
+        return found
 
     def bytes_of(self, items: int, share: float = 1.0) -> float:
         """Bytes of a message with so many items."""

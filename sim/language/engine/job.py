@@ -117,7 +117,7 @@ class Run:
             ranks_of = Counter(chain.from_iterable(map(set, zip(of_passes, of_work, strict=True))))
             made = [one if ranks_of[k] > 1 else one._replace(turn_s=math.inf) for k, one in enumerate(made)]
         cores = [device.cores if 0 < device.turn_s < np.inf else 0 for device in made]
-        levels = [hosts if job.shared_ports else ranks, *([hosts // job.per_rack] if job.per_rack else [])]
+        bandwidths, levels = zip(*job.levels, strict=True)
         ports, steps = 2 * len(levels) * n, job.steps + 1  # one for ranks that go on when the last is over
         sizes = {
             "event": 8 * n + 64, "text": n, "rank": n, "register": n * program.width, "list": known + n * program.own_lists,
@@ -137,7 +137,7 @@ class Run:
             "rank_host": hosts, "rank_speed": job.speeds or np.ones(n), "rank_device": of_work, "rank_passes": of_passes,
             **dict(zip(OF_DEVICE, zip(*made, strict=True), strict=True)), "device_core": np.cumsum([0, *cores])[:-1],
             "core_device": np.repeat(np.arange(len(made)), cores), "place": np.concatenate(levels),
-            "bandwidth": [job.bandwidth, job.uplink][: len(levels)],
+            "bandwidth": bandwidths,
             "port_level": np.full(sizes["bucket"], job.fair.burst_bytes if job.fair else 0.0),
             "poll_rate": job.poll_rates, "poll_lasts": [lasts_s for _, lasts_s in STAGES],
             "factor_sole": [self._sole(self._numbers(of)) for of in layout.FACTORS],

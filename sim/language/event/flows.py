@@ -226,9 +226,9 @@ class Flows(Links):
 
     # ---- shares
 
-    def _bucket(self, name: tuple[str, int]) -> Bucket:
+    def _bucket(self, name: tuple[str, int, int]) -> Bucket:
         if name not in self._buckets:
-            self._buckets[name] = Bucket(self._bandwidths[name[0]], self._fair.burst_bytes, self._fair.burst_bytes)
+            self._buckets[name] = Bucket(self._bandwidth(name), self._fair.burst_bytes, self._fair.burst_bytes)
         return self._buckets[name]
 
     def _begin(self, flow: Flow) -> None:

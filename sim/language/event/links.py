@@ -63,26 +63,30 @@ class Links:
     def __init__(self, world):
         self._world, self._job, self._ports = world, world.job, dict[tuple, Port]()
         job = world.job
-        self._bandwidths = defaultdict(
-            lambda: job.bandwidth, rack_out=job.uplink, rack_in=job.uplink, local=job.local_bandwidth
-        )
         self._lines = defaultdict[tuple, deque[Parcel]](deque)  # messages under way, of a sender, a receiver and a text
         initial, most = (job.windows.initial_bytes, job.windows.most_bytes) if job.windows else (0.0, 0.0)
         self._connection = cache(lambda frm, to: Connection(initial, most, 2 * job.latency_s, job.bandwidth))
 
-    def path(self, frm: int, to: int) -> list[tuple[str, int]]:
-        """The ports from a rank to another: out of a host, if need be out of a rack and into one, into a host; or a host's memory."""
+    def path(self, frm: int, to: int) -> list[tuple[str, int, int]]:
+        """The ports from a rank to another, by their direction, level and number there (Job.levels); or the memory of a host."""
         job = self._job
         if job.host(frm) == job.host(to):
-            return [("local", frm)]
-        leaves = (job.host(frm), job.host(to)) if job.shared_ports else (frm, to)
-        racks = (job.rack(frm), job.rack(to))
-        between = [("rack_out", racks[0]), ("rack_in", racks[1])] if racks[0] != racks[1] else []
-        return [("out", leaves[0]), *between, ("in", leaves[1])]
+            return [("local", 0, frm)]
+        leaves, enters = list[tuple[str, int, int]](), list[tuple[str, int, int]]()
+        for level, (_, ports) in enumerate(job.levels):
+            if level and ports[frm] == ports[to]:
+                break
+            leaves.append(("out", level, ports[frm]))
+            enters.append(("in", level, ports[to]))
+        return leaves + enters[::-1]
 
-    def _port(self, name: tuple[str, int]) -> Port:
-        sustained = self._job.sustained if name[0] in ("out", "in") else math.inf
-        return self._ports.setdefault(name, Port(self._bandwidths[name[0]], sustained))
+    def _bandwidth(self, name: tuple[str, int, int]) -> float:
+        direction, level, _ = name
+        return self._job.local_bandwidth if direction == "local" else self._job.levels[level][0]
+
+    def _port(self, name: tuple[str, int, int]) -> Port:
+        sustained = math.inf if name[0] == "local" or name[1] else self._job.sustained
+        return self._ports.setdefault(name, Port(self._bandwidth(name), sustained))
 
     def send(self, task, message: Message, to: int, size_bytes: float) -> Handle:
         """Send a message now; the handle is done when it has left the first port."""
