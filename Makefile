@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PYTHON ?= $(shell for p in python3.11 python3; do $$p -c '$(NEW_ENOUGH)' 2>/dev/null && echo $$p && break; done)
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
+# Python may keep what it has compiled, wherever that is switched off: tests start hundreds of processes, which would compile all anew.
+unexport PYTHONDONTWRITEBYTECODE
 LONGER := slow or processes or mpi or tensorflow
 
 .DEFAULT_GOAL := help

@@ -40,7 +40,7 @@ def test_alone_it_launches_and_answers_as_the_simulator_does(tmp_path):
     """And replications have their own luck, and give an interval."""
     trace = tmp_path / "t.parquet"
     files = ["--test-size", 50, "--trace", trace]
-    done = run("--protocol", "amb", "--workers", 2, *SMALL, *files, "--replications", 2)
+    done = run("--protocol", "amb", "--workers", 2, *SMALL, *NUMPY, *files, "--replications", 2)
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
     assert (answer["world"], answer["scenario"]["workers"], answer["done"]["steps"]) == ("mpi", 2, 20)

@@ -150,7 +150,7 @@ def test_ranks_that_share_a_port_queue_at_it():
 def test_which_of_equal_ranks_is_slow_does_not_matter(algorithm):
     """Of algorithms in which all ranks do alike: the last to end the first step ends it at one time."""
     ends_s = []
-    for slow in range(8):
+    for slow in (0, 1, 3, 6):
         rows = event.trace(job(algorithm, 8, _hosts([0.3 if rank == slow else 1 for rank in range(8)]))).rows
         ends_s.append(rows[rows["step"] == 0]["end_s"].max())
     np.testing.assert_allclose(ends_s, ends_s[0], rtol=0, atol=1e-9)

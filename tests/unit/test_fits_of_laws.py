@@ -50,7 +50,7 @@ def test_a_fit_is_the_most_likely_law(law):
 def test_intervals_cover_planted_parameters(kind, monkeypatch):
     """Of 100 values, about as often as they say."""
     monkeypatch.setattr(ranking, "BOOTSTRAPS", 99)
-    law, rng, repeats = next(one for one in PLANTED if one.kind == kind), np.random.default_rng(11), 150
+    law, rng, repeats = next(one for one in PLANTED if one.kind == kind), np.random.default_rng(11), 60
     hits = dict.fromkeys(set(type(law).model_fields) - {"kind"}, 0)
     for seed in range(repeats):
         found = ranking.fitted(kind, law.draw(rng, 100), seed)

@@ -142,14 +142,14 @@ def test_adasum_is_read(tmp_path):
     assert "12.000 ms in the median" in found.provenance.notes[1]
 
 
-@pytest.mark.parametrize(("each", "hosts"), [(1, 4), (2, 2), (4, 1)])
+@pytest.mark.parametrize(("each", "hosts"), [(2, 2), (4, 1)])
 def test_ranks_sit_on_hosts_as_many_as_are_said(tmp_path, each, hosts):
     _, model = profiled(tmp_path, steps_of({"NCCL_ALLREDUCE": 12.0}))
     found = fitted(tmp_path / "t.json", tmp_path / "w.toml", ranks=4, each=each)
     assert found.provenance
     assert (found.hosts[0].slots, found.provenance.hosts) == (each, hosts)
     assert (found.provenance.links_measured, found.provenance.local_measured) == (hosts > 1, hosts == 1)
-    job = Scenario(protocols.make("horovod", ["algorithm=ring"]), model, 4, 10, 1, cluster=found)
+    job = Scenario(protocols.make("horovod", ["algorithm=ring"]), model, 4, 3, 1, cluster=found)
     assert step_s(event.trace(job)) == pytest.approx(0.062, rel=0.03)
     with pytest.raises(WrongSetting, match="--gpus-per-host"):
         fitted(tmp_path / "t.json", tmp_path / "w.toml", ranks=4, each=0)

@@ -57,7 +57,7 @@ def test_without_sparse_variables_it_is_allreduce(algorithm, workers, law):
 
 @pytest.mark.parametrize("servers", [1, 3])
 @pytest.mark.parametrize("servers_on", ["own", "workers"])
-@pytest.mark.parametrize("law", ["none", "niagara*0.01"])
+@pytest.mark.parametrize("law", ["niagara*0.01"])
 def test_without_dense_variables_it_is_the_synchronous_server(servers, servers_on, law):
     options = {"variables": (SPARSE,), "servers": servers, "variable_partitions": 6, "servers_on": servers_on}
     options |= {"stragglers": stragglers.read(law), "hosts": [Host(count=7)]}

@@ -79,7 +79,7 @@ def test_whoever_looks_on_changes_nothing(seed):
 # ---- runs that end early
 
 
-def job(ranks: int = 4, steps: int = 400, **more) -> Job:
+def job(ranks: int = 4, steps: int = 120, **more) -> Job:
     return Job(ranks, LAYERS, steps, **{"batch": 8, "laws": Laws(sleep=Exponential(mean=0.01), seed=3), **more})
 
 
@@ -95,7 +95,7 @@ def test_a_run_without_time_ends_with_the_steps_that_are_complete(name, monkeypa
     for run in (by_event, *([engine.run] if engine._kernel else [])):
         cut = run(job(), text, is_over=lambda complete: complete >= 5)
         steps = len(cut.ends_s)
-        assert 5 <= steps < 200
+        assert 5 <= steps < 100
         assert cut.ends_s == pytest.approx(whole.ends_s[:steps], abs=1e-9)
         assert cut.samples == pytest.approx(whole.samples[:steps])
         exact, further = by_event(job(steps=steps), text), 0.05 if name == "local-sgd" else 0.02

@@ -33,7 +33,7 @@ def written(trace, folder, suffix):
 def test_a_trace_is_read_as_it_was_written(tmp_path, name, suffix):
     """Its rows are such as its header allows, whatever the order of messages: workers with sleeps make unequal steps."""
     tested = 0 if name == "hybrid" else 8
-    job = {"workers": 3, "steps": 6, "warmup": 1, "batch": 64, "test_size": tested, "evaluate_every": 2}
+    job = {"workers": 3, "steps": 3, "warmup": 1, "batch": 64, "test_size": tested, "evaluate_every": 2}
     law = {"stragglers": stragglers.read("niagara*0.05"), "stragglers_name": "niagara*0.05"}
     trace = event.trace(Scenario(make(name), workload.NAMED["lstm_lm" if name == "hybrid" else "mlp"], **job, **law))
     again = traces.read(written(trace, tmp_path, suffix))
