@@ -2,62 +2,37 @@
 
 from __future__ import annotations
 
-import csv
 from functools import lru_cache
 from math import nan
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
 from sim.base.errors import WrongSetting
 from sim.efficiency import law
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 FALLING = ("loss", "wer")  # metrics that training makes smaller
 FILE = Path(__file__).with_name("published.csv")
 
 
-class Curve(NamedTuple):
-    """A run, by its evaluations that were better than all before; each field has one number an evaluation.
-
-    Args:
-        batch: samples of an update.
-        steps: updates until each of them.
-        values: of the metric.
-    """
-
-    batch: int
-    steps: tuple[int, ...]
-    values: tuple[float, ...]
-
-    def reached(self, value: float, falls: bool) -> int | None:
-        """Updates until the first evaluation that is as good; None if there is none, or if already the first of all is better."""
-        good = [(one <= value) if falls else (one >= value) for one in self.values]
-        if True not in good or (good[0] and self.values[0] != value):
-            return None
-        return self.steps[good.index(True)]
-
-
 @lru_cache(None)
-def curves() -> dict[str, dict[str, list[Curve]]]:
-    """All runs, by model and metric; batches ascend within a source."""
-    with FILE.open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
-    found: dict[str, dict[str, dict[int, list[dict[str, str]]]]] = {}
-    for row in rows:
-        found.setdefault(row["model"], {}).setdefault(row["metric"], {}).setdefault(int(row["batch"]), []).append(row)
-    return {
-        model: {metric: [_curve(batch, of_run) for batch, of_run in runs.items()] for metric, runs in metrics.items()}
-        for model, metrics in found.items()
-    }
+def table() -> pd.DataFrame:
+    """All runs, by model, metric and batch: the evaluations of each that were better than all before, in order."""
+    import pandas as pd
 
-
-def _curve(batch: int, rows: list[dict[str, str]]) -> Curve:
-    return Curve(batch, tuple(int(row["steps"]) for row in rows), tuple(float(row["value"]) for row in rows))
+    return pd.read_csv(FILE, comment="#")
 
 
 def runs(model: str, metric: str, value: float) -> dict[int, int]:
-    """By batch, the steps of a model's runs that reached a target."""
-    reached = {curve.batch: curve.reached(value, metric in FALLING) for curve in curves()[model][metric]}
-    return {batch: steps for batch, steps in reached.items() if steps is not None}
+    """By batch, the steps of a model's runs that reached a target; without those of which already the first evaluation was better."""
+    known, found = table().query("model == @model and metric == @metric"), {}
+    for batch, run in known.groupby("batch"):
+        good = run["value"] <= value if metric in FALLING else run["value"] >= value
+        if good.any() and not (good.iloc[0] and run["value"].iloc[0] != value):
+            found[int(batch)] = int(run["steps"][good.idxmax()])
+    return found
 
 
 def read(model: str, target: str, setting: str) -> law.Law:
@@ -70,28 +45,31 @@ def read(model: str, target: str, setting: str) -> law.Law:
         WrongSetting: nothing is published of the model or the metric, or two batches or more have not reached the target.
     """
     metric, _, number = target.partition("=")
-    known = curves().get(model)
-    if known is None:
-        others = f"a table of steps by batch, as steps.csv; targets are known by name of {', '.join(sorted(curves()))}"
+    metrics = table()["metric"][table()["model"] == model].unique()
+    if not len(metrics):
+        names = ", ".join(sorted(table()["model"].unique()))
+        others = f"a table of steps by batch, as steps.csv; targets are known by name of {names}"
         raise WrongSetting(setting, f"{target} of {model}", others)
-    if metric not in known:
-        raise WrongSetting(setting, target, f"{' or '.join(f'{name}=NUMBER' for name in known)} of {model}, or a table")
+    if metric not in metrics:
+        raise WrongSetting(
+            setting, target, f"{' or '.join(f'{name}=NUMBER' for name in metrics)} of {model}, or a table"
+        )
     try:
         value = float(number)
     except ValueError:
         value = nan
     found = runs(model, metric, value)
     if len(found) < 2:
-        allowed = f"{metric} {_range(known[metric], metric in FALLING)} of {model}, or a table of steps by batch"
+        allowed = f"{metric} {_range(model, metric)} of {model}, or a table of steps by batch"
         raise WrongSetting(setting, target, allowed)
     return law.fit([*found], [*found.values()])
 
 
-def _range(several: list[Curve], falls: bool) -> str:
+def _range(model: str, metric: str) -> str:
     """The targets that two batches or more are known to have reached."""
-    first, last = (
-        sorted((one.values[end] for one in several if len(one.values) > 1), reverse=falls) for end in (0, -1)
-    )
-    alone = sorted({one.values[0] for one in several if len(one.values) == 1})
+    known = table().query("model == @model and metric == @metric").groupby("batch")["value"]
+    ends = known.agg(["first", "last", "size"])
+    several, alone = ends[ends["size"] > 1], ends[ends["size"] == 1]
+    first, last = (sorted(several[end], reverse=metric in FALLING) for end in ("first", "last"))
     said = [f"from {first[1]:g} to {last[-2]:g}"] if len(first) > 1 else []
-    return " or ".join([*said, *(f"{value:g}" for value in alone)])
+    return " or ".join([*said, *(f"{value:g}" for value in sorted(set(alone["first"])))])

@@ -80,11 +80,9 @@ def test_wrong_tables_are_refused_by_name(tmp_path, text, said):
 
 
 def test_published_runs_are_in_order():
-    for model, metrics in published.curves().items():
-        for metric, several in metrics.items():
-            for one in several:
-                assert list(one.steps) == sorted(set(one.steps)), (model, one.batch)
-                assert list(one.values) == sorted(set(one.values), reverse=metric in published.FALLING)
+    for (model, metric, batch), one in published.table().groupby(["model", "metric", "batch"]):
+        assert list(one["steps"]) == sorted(set(one["steps"])), (model, batch)
+        assert list(one["value"]) == sorted(set(one["value"]), reverse=metric in published.FALLING)
 
 
 def test_a_published_target_is_that_of_the_first_evaluation_that_reached_it():
