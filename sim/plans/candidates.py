@@ -124,6 +124,7 @@ class Candidate:
     """
 
     configuration: Configuration
+    question: Question
     workers: int
     least: Least
     error: float
@@ -155,53 +156,57 @@ class Candidate:
         """Standard deviation of their logarithm."""
         return self.work.error if self.work else 0.0
 
-    def needed(self, question: Question) -> float:
+    @property
+    def needed(self) -> float:
         """Samples a second that meet the target."""
-        return question.needed(self.usd_per_hour, self.samples)
+        return self.question.needed(self.usd_per_hour, self.samples)
 
-    def key(self, question: Question) -> tuple[float, float]:
+    @property
+    def key(self) -> tuple[float, float]:
         """Its place among the others, the best first: as good as the whole effort may find it."""
-        return self.key_at(question, self.hoped)
+        return self.key_at(self.hoped)
 
-    def key_at(self, question: Question, samples_per_s: float) -> tuple[float, float]:
+    def key_at(self, samples_per_s: float) -> tuple[float, float]:
         """Its place, were it so fast; less is better: money and then time, or time and then money."""
-        usd, time = self.cost_at(question, samples_per_s), (self.samples or 1) / samples_per_s
-        return (usd, time) if question.cheapest else (time, usd)
+        usd, time = self.cost_at(samples_per_s), (self.samples or 1) / samples_per_s
+        return (usd, time) if self.question.cheapest else (time, usd)
 
-    def cost_at(self, question: Question, samples_per_s: float) -> float:
+    def cost_at(self, samples_per_s: float) -> float:
         """USD of the whole training, or of an hour, were it so fast."""
-        hours = self.hours_at(question, samples_per_s)
+        hours = self.hours_at(samples_per_s)
         return self.usd_per_hour if hours is None else hours * self.usd_per_hour
 
-    def hours_at(self, question: Question, samples_per_s: float) -> float | None:
+    def hours_at(self, samples_per_s: float) -> float | None:
         """The time of the whole training, were it so fast; None if it has no end."""
-        return question.hours(samples_per_s, self.samples)
+        return self.question.hours(samples_per_s, self.samples)
 
     @property
     def hoped(self) -> float:
         """Samples a second that the whole effort may find, or near the bound."""
-        return self.samples_per_s * (self._optimism if self.figures else NEVER_REACHED)
+        return self.samples_per_s * (EFFORTS[self.effort].optimism if self.figures else NEVER_REACHED)
 
-    def chance(self, question: Question) -> float:
+    @property
+    def chance(self) -> float:
         """The probability that it meets the target, once it was simulated."""
         assert self.figures
-        return self.figures.chance(self.needed(question), self.error_of_samples)
+        return self.figures.chance(self.needed, self.error_of_samples)
 
-    def may_meet(self, question: Question) -> bool:
+    @property
+    def meets(self) -> bool:
+        """Whether it meets the target with the probability asked, by what was simulated."""
+        return self.chance >= self.question.probability
+
+    @property
+    def may_meet(self) -> bool:
         """Whether it meets the target with the probability asked; before it is simulated whole, whether it still may.
 
         It may if neither bound is below the target: the closed form where computing is as slow as it is with 1 less this
         probability, and the simulated speed with as narrow an interval as more runs may leave. What links and predictions are not known
         to stays in it.
         """
-        needed = self.needed(question)
         if self.figures and self.effort == WHOLE:
-            return self.figures.chance(needed, self.error_of_samples) >= question.probability
-        needed /= self._optimism
+            return self.meets
+        needed = self.needed / EFFORTS[self.effort].optimism
         if self.least_likely < needed or not self.figures:
             return self.least_likely >= needed
-        return self.figures.narrowest.chance(needed, self.error_of_samples) >= question.probability
-
-    @property
-    def _optimism(self) -> float:
-        return EFFORTS[self.effort].optimism
+        return self.figures.narrowest.chance(needed, self.error_of_samples) >= self.question.probability

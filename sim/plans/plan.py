@@ -7,7 +7,7 @@ import math
 import time
 from collections import Counter
 from dataclasses import dataclass, field
-from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from sim.answers.summary import number
@@ -75,9 +75,9 @@ class Plan:
 
     def row(self, one: Candidate) -> dict:
         """The knowledge about a configuration; units are in the names, unknown values are None."""
-        asked, figures, question = one.configuration, one.figures, self.question
+        asked, figures = one.configuration, one.figures
         assert figures
-        hours, known = one.hours_at(question, figures.mid), figures.why_none is None
+        hours, known = one.hours_at(figures.mid), figures.why_none is None
         return {
             "protocol": asked.protocol,
             "settings": list(asked.settings),
@@ -100,9 +100,9 @@ class Plan:
             "goodput": figures.goodput,
             "usd_per_hour": one.usd_per_hour,
             "hours": hours,
-            "usd": None if hours is None else one.cost_at(question, figures.mid),
-            "needed_samples_per_s": one.needed(question),
-            "p_target": one.chance(question) if known else None,
+            "usd": None if hours is None else one.cost_at(figures.mid),
+            "needed_samples_per_s": one.needed,
+            "p_target": one.chance if known else None,
             "p_best": one.p_best,
             "work": one.work.as_json() if one.work else None,
             "world": figures.world,
@@ -231,19 +231,18 @@ def answer(question: Question, pool: Pool, within_s: float = 60.0) -> Plan:
             best, met = _best(question, candidates, simulating)
             whole = simulating.left_s > 0 and not thrown[search.NO_TIME]
             simulating.until_s = start_s + FRONT_UNTIL * within_s
-            front = search.front(candidates, partial(_axes, question), simulating, FRONT_EFFORT)
-            hoped, known = partial(_hoped, question), partial(_known, question)
-            by_kind = search.of_each_kind(candidates, hoped, known, simulating)
-            by_kind = sorted(by_kind, key=known) if len(by_kind) > 1 else []
+            front = search.front(candidates, _axes, simulating, FRONT_EFFORT)
+            by_kind = search.of_each_kind(candidates, _hoped, _known, simulating)
+            by_kind = sorted(by_kind, key=_known) if len(by_kind) > 1 else []
             simulated = [one for one in candidates if one.figures]
-            best, met = _ranked(question, simulated, best, met)
+            best, met = _ranked(question.keep, simulated, best, met)
     if not best:
         raise RunFailed(_nothing(candidates, within_s))
-    rejected = thrown + search.thrown_out(candidates, best if met else [], lambda one: one.may_meet(question))
+    rejected = thrown + search.thrown_out(candidates, best if met else [])
     numbers = sensitivity.parameters([best[0], *(one for one in simulated if one is not best[0])], room)
-    values = sensitivity.values(numbers, best[0], simulated, question)
+    values = sensitivity.values(numbers, best[0], simulated)
     if by_kind and all(one.figures and one.figures.why_none is None for one in by_kind):
-        for one, share in zip(by_kind, sensitivity.chances(numbers, by_kind, question), strict=True):
+        for one, share in zip(by_kind, sensitivity.chances(numbers, by_kind), strict=True):
             one.p_best = share
     whole = whole and not simulating.cut
     wall_s = time.monotonic() - start_s
@@ -252,63 +251,50 @@ def answer(question: Question, pool: Pool, within_s: float = 60.0) -> Plan:
 
 def _best(question: Question, candidates: list[Candidate], simulating: Simulating) -> tuple[list[Candidate], bool]:
     """Those that meet the target, or else those that come nearest to it; and whether they meet it."""
-
-    def hopeful(one: Candidate) -> bool:
-        return one.may_meet(question)
-
-    def key(one: Candidate) -> tuple[float, float]:
-        return one.key(question)
-
-    ends_s = simulating.until_s
+    hopeful, key, ends_s = attrgetter("may_meet"), attrgetter("key"), simulating.until_s
     simulating.until_s -= EASILY_SHARE * simulating.left_s
     found = search.best_first(candidates, key, question.keep, simulating, hopeful)
     over, simulating.until_s = not simulating.left_s, ends_s
     if over and not found:  # among the cheapest, which may all miss it by little
         simulating.cut = True
-        easily = [one for one in candidates if one.least_likely >= EASILY * one.needed(question) and not one.problem]
+        easily = [one for one in candidates if one.least_likely >= EASILY * one.needed and not one.problem]
         found = search.best_first(easily, key, question.keep, simulating, hopeful)
     elif over:  # it goes on where it was
         found = search.best_first(candidates, key, question.keep, simulating, hopeful)
     simulated = [one for one in candidates if one.figures]
-    if found or any(one.chance(question) >= question.probability for one in simulated):
+    if found or any(one.meets for one in simulated):
         return found, True
-    lacking = partial(_lacking, question)
-    nearest = search.best_first(
-        [one for one in candidates if not one.problem], lacking, min(AS_GOOD, question.keep), simulating
-    )
-    return nearest or sorted(simulated, key=lacking)[:AS_GOOD], False
+    able = [one for one in candidates if not one.problem]
+    nearest = search.best_first(able, _lacking, min(AS_GOOD, question.keep), simulating)
+    return nearest or sorted(simulated, key=_lacking)[:AS_GOOD], False
 
 
-def _lacking(question: Question, one: Candidate) -> tuple[float, ...]:
+def _lacking(one: Candidate) -> tuple[float, ...]:
     """Its place among those that miss the target, the nearest first."""
     speed = one.samples_per_s * EFFORTS[one.effort].optimism
-    return one.needed(question) / speed if speed else math.inf, one.usd_per_hour
+    return one.needed / speed if speed else math.inf, one.usd_per_hour
 
 
-def _hoped(question: Question, one: Candidate) -> tuple[float, ...]:
+def _hoped(one: Candidate) -> tuple[float, ...]:
     """Its place, as good as more simulation may find it: those that may meet the target first."""
-    return (0, *one.key(question)) if one.may_meet(question) else (1, *_lacking(question, one))
+    return (0, *one.key) if one.may_meet else (1, *_lacking(one))
 
 
-def _known(question: Question, one: Candidate) -> tuple[float, ...]:
+def _known(one: Candidate) -> tuple[float, ...]:
     """Its place by what was simulated, in the one order that lists, front and page have: those that meet the target first."""
-    if one.chance(question) >= question.probability:
-        return 0, *one.key_at(question, one.samples_per_s)
-    return 1, *_lacking(question, one)
+    return (0, *one.key_at(one.samples_per_s)) if one.meets else (1, *_lacking(one))
 
 
-def _ranked(
-    question: Question, simulated: list[Candidate], best: list[Candidate], met: bool
-) -> tuple[list[Candidate], bool]:
+def _ranked(keep: int, simulated: list[Candidate], best: list[Candidate], met: bool) -> tuple[list[Candidate], bool]:
     """The best in the order of `_known`, also where time was over before the search was whole."""
-    meeting = [one for one in simulated if one.chance(question) >= question.probability]
-    return (sorted(meeting, key=partial(_known, question))[: question.keep], True) if meeting else (best, met)
+    meeting = sorted((one for one in simulated if one.meets), key=_known)
+    return (meeting[:keep], True) if meeting else (best, met)
 
 
-def _axes(question: Question, one: Candidate) -> tuple[float, float]:
+def _axes(one: Candidate) -> tuple[float, float]:
     """The axes of the front: the cost and the time of a configuration, as far as known."""
     speed = one.samples_per_s
-    return (one.cost_at(question, speed), (one.samples or 1) / speed) if speed else (math.inf, math.inf)
+    return (one.cost_at(speed), (one.samples or 1) / speed) if speed else (math.inf, math.inf)
 
 
 def _nothing(candidates: list[Candidate], within_s: float) -> str:

@@ -77,7 +77,7 @@ def screened(room: Room, until_s: float = math.inf) -> tuple[list[Candidate], Co
             at_most = least.samples_per_s()
             likely = least.samples_per_s(math.exp(error * unlikely)) if error else at_most
             work = room.until.work(replace(job, batch=one.batch)) if room.until else None
-            found.append(Candidate(one, job.workers, least, error, at_most, likely, work=work))
+            found.append(Candidate(one, question, job.workers, least, error, at_most, likely, work=work))
     return found, thrown + _of_memory(too_large, room.workload.optimiser)
 
 
@@ -172,9 +172,7 @@ def pareto(candidates: Iterable[Candidate], axes: Callable[[Candidate], tuple[fl
     return found
 
 
-def thrown_out(
-    candidates: Iterable[Candidate], best: list[Candidate], may_meet: Callable[[Candidate], bool]
-) -> Counter[str]:
+def thrown_out(candidates: Iterable[Candidate], best: list[Candidate]) -> Counter[str]:
     """Why each of the others is not among the best."""
     chosen = set(map(id, best))
     found: Counter[str] = Counter()
@@ -183,7 +181,7 @@ def thrown_out(
             continue
         if one.problem:
             found[f"{FAILED}: {one.problem}"] += 1
-        elif not may_meet(one):
+        elif not one.may_meet:
             found[MISSED if one.figures else TOO_SLOW] += 1
         else:
             found[f"worse than the best ({EFFORTS[one.effort].name})"] += 1

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from sim.plans.candidates import Candidate
     from sim.plans.configurations import Room
-    from sim.plans.question import Question
 
 PLACES = np.array([NormalDist().inv_cdf((k + 0.5) / 90) for k in range(90)])  # standard deviations, equally likely
 ENDS = (4, 85)  # of PLACES, the 5 % and the 95 % quantile
@@ -116,47 +115,47 @@ def _of(one: Candidate, room: Room) -> Iterator[tuple[Parameter, np.ndarray]]:
             yield Parameter(kind, of, assumed, how, one.usd_per_hour / asked.hosts), times
 
 
-def values(found: list[Parameter], best: Candidate, candidates: list[Candidate], question: Question) -> list[Value]:
+def values(found: list[Parameter], best: Candidate, candidates: list[Candidate]) -> list[Value]:
     """The worth of knowing each parameter, that first which is worth most to know.
 
     Args:
         best: what is chosen today.
         candidates: that were simulated.
     """
-    valued = [_value(one, best, candidates, question) for one in found]
+    valued = [_value(one, best, candidates) for one in found]
     return sorted(valued, key=lambda value: -value.saves)
 
 
-def _value(parameter: Parameter, best: Candidate, candidates: list[Candidate], question: Question) -> Value:
+def _value(parameter: Parameter, best: Candidate, candidates: list[Candidate]) -> Value:
     every = np.arange(len(PLACES))
     least = np.full(len(PLACES), math.inf)
     for one in candidates:
-        price = _price(question, one, _speed(one, {parameter: every}))
-        least = np.minimum(least, np.where(_meets(parameter, one, question), price, math.inf))
-    ours = _price(question, best, _speed(best, {parameter: every}))
+        price = _price(one, _speed(one, {parameter: every}))
+        least = np.minimum(least, np.where(_meets(parameter, one), price, math.inf))
+    ours = _price(best, _speed(best, {parameter: every}))
     gains = np.where(np.isfinite(least) & (ours - least > LEAST * ours), ours - least, 0.0)
-    unit = "USD" if question.has_end else "USD an hour"
-    unit = unit if question.cheapest else "hours"
+    unit = "USD" if best.question.has_end else "USD an hour"
+    unit = unit if best.question.cheapest else "hours"
     return Value(parameter, float((gains > 0).mean()), float(gains.mean()), unit)
 
 
-def _meets(parameter: Parameter, one: Candidate, question: Question) -> np.ndarray | bool:
+def _meets(parameter: Parameter, one: Candidate) -> np.ndarray | bool:
     """Whether a configuration meets the target with the probability asked once the parameter is known: at each of PLACES."""
-    needed, share = one.needed(question), NormalDist().inv_cdf(question.probability)
+    needed, share = one.needed, NormalDist().inv_cdf(one.question.probability)
     if one not in parameter.times or not needed:
-        return one.chance(question) >= question.probability
+        return one.meets
     rest = math.sqrt(max(_spread(one) ** 2 - _moved(one, parameter) ** 2, 0.0))
     left = math.hypot(rest + MEASURED, one.error_of_samples)
     return np.log(_speed(one, {parameter: np.arange(len(PLACES))}) / needed) >= left * share
 
 
-def chances(found: list[Parameter], kinds: list[Candidate], question: Question) -> list[float]:
+def chances(found: list[Parameter], kinds: list[Candidate]) -> list[float]:
     """The probability of each that it meets the target, and is better than all of the others that do.
 
     What no parameter says of a configuration is drawn once for each host, and steps to a target once for all. The sum is below 1 where none
     may meet the target.
     """
-    rng = np.random.default_rng(question.seed)
+    rng = np.random.default_rng(kinds[0].question.seed)
     each = np.tile(np.arange(len(PLACES)), DRAWS)
     drawn = {one: rng.permutation(each) for one in found}
     rest = {host: PLACES[rng.permutation(each)] for host in dict.fromkeys(one.configuration.host for one in kinds)}
@@ -166,7 +165,7 @@ def chances(found: list[Parameter], kinds: list[Candidate], question: Question) 
         known = sum(_moved(one, parameter) ** 2 for parameter in found)
         left = math.sqrt(max(0.0, _spread(one) ** 2 - known))
         speed = _speed(one, drawn) * np.exp(left * rest[one.configuration.host] - one.error_of_samples * steps)
-        prices.append(np.where(speed >= one.needed(question), _price(question, one, speed), math.inf))
+        prices.append(np.where(speed >= one.needed, _price(one, speed), math.inf))
     first = np.where(np.isfinite(prices).any(axis=0), np.argmin(prices, axis=0), -1)
     return [float((first == place).mean()) for place in range(len(kinds))]
 
@@ -195,6 +194,6 @@ def _speed(one: Candidate, known: Mapping[Parameter, Any]) -> Any:
     return one.figures.mid / longer
 
 
-def _price(question: Question, one: Candidate, samples_per_s: Any) -> Any:
+def _price(one: Candidate, samples_per_s: Any) -> Any:
     """The minimised quantity, in the unit of `Value`."""
-    return (one.cost_at if question.cheapest else one.hours_at)(question, samples_per_s)
+    return (one.cost_at if one.question.cheapest else one.hours_at)(samples_per_s)

@@ -2,7 +2,6 @@
 
 import shlex
 from dataclasses import replace
-from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -38,8 +37,8 @@ def some(*known, job=None):
 def cut(*known, job=None) -> plan.Plan:
     """The plan of candidates for which there is no more time."""
     job, candidates = job or asked(), some(*known, job=job)
-    front = search.front(candidates, partial(plan._axes, job), OVER, plan.FRONT_EFFORT)
-    best, met = plan._ranked(job, candidates, [one for one in candidates if one.effort == WHOLE], True)
+    front = search.front(candidates, plan._axes, OVER, plan.FRONT_EFFORT)
+    best, met = plan._ranked(job.keep, candidates, [one for one in candidates if one.effort == WHOLE], True)
     return plan.Plan(job, Room(job), best, met, front, candidates, search.Counter(), [], whole=False)
 
 

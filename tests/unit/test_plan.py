@@ -110,7 +110,7 @@ def every() -> list[candidates.Candidate]:
 )
 def test_the_best_are_those_of_exhaustive_simulation(target, every):
     found = planned(**target)
-    wanted = [one for one in every if one.chance(found.question) >= found.question.probability]
+    wanted = [one for one in every if one.meets]
     prices = sorted(price(one, target) for one in wanted)
     assert found.met
     assert len(found.best) == min(len(wanted), found.question.keep)
@@ -195,7 +195,7 @@ def of_kinds() -> plan.Plan:
     target |= {"workload": "resnet50", "hosts": ["p3.2xlarge", "g5.xlarge", "p3.8xlarge"]}
     even = planned(**target, prices=dict.fromkeys(target["hosts"], 1.0), keep=1)
     assert (len(even.best), len(even.by_kind)) == (1, 3)
-    cost = {one.configuration.host: one.cost_at(even.question, one.samples_per_s) for one in even.by_kind}
+    cost = {one.configuration.host: one.cost_at(one.samples_per_s) for one in even.by_kind}
     return planned(**target, prices={host: 100 / usd for host, usd in cost.items()}, keep=6)
 
 
@@ -238,7 +238,7 @@ def test_kinds_of_host_that_miss_the_target_are_not_said_to_meet_it(deadline, mi
     assert ("the best of each kind of host that misses it:" in show.headline(found)) == misses
 
 
-def two_kinds(usual, first: float, second: float) -> tuple[list[candidates.Candidate], question.Question]:
+def two_kinds(usual, first: float, second: float) -> list[candidates.Candidate]:
     """Two candidates of two hosts that cost 100 and 120 USD, whose steps are computing known to these deviations."""
     one = usual.best[0]
     asked_for = usual.question.model_copy(update={"samples_per_s": None, "samples": 3_600_000, "deadline": 1e9})
@@ -248,8 +248,8 @@ def two_kinds(usual, first: float, second: float) -> tuple[list[candidates.Candi
         figures = Figures(1000 / wide, 1000.0, 1000 * wide)
         least = one.least._replace(compute_s=1.0, samples=1000.0)
         configuration = replace(one.configuration, host=host, usd_per_hour=usd)
-        found.append(replace(one, configuration=configuration, least=least, figures=figures))
-    return found, asked_for
+        found.append(replace(one, configuration=configuration, question=asked_for, least=least, figures=figures))
+    return found
 
 
 def known_to(one: candidates.Candidate, deviation: float) -> sensitivity.Parameter:
@@ -259,25 +259,25 @@ def known_to(one: candidates.Candidate, deviation: float) -> sensitivity.Paramet
 
 @pytest.mark.parametrize(("first", "second"), [(0.3, 0.1), (0.2, 0.0), (0.5, 0.5)])
 def test_the_probability_of_being_best_is_that_of_two_normals(usual, first, second):
-    both, asked_for = two_kinds(usual, first, second)
+    both = two_kinds(usual, first, second)
     numbers = [known_to(one, deviation) for one, deviation in zip(both, (first, second), strict=True)]
     better = NormalDist().cdf(math.log(1.2) / math.hypot(first, second))
-    assert sensitivity.chances(numbers, both, asked_for) == pytest.approx([better, 1 - better], abs=0.03)
-    rest_alone = sensitivity.chances([], both, asked_for)  # what no parameter says is of each host, too
+    assert sensitivity.chances(numbers, both) == pytest.approx([better, 1 - better], abs=0.03)
+    rest_alone = sensitivity.chances([], both)  # what no parameter says is of each host, too
     assert rest_alone == pytest.approx([better, 1 - better], abs=0.03)
 
 
 def test_the_value_of_a_measurement_is_that_of_an_option(usual):
     """To choose the other one once the first is known to cost more: the mean of max(0, cost - 120), by Black's formula."""
-    both, asked_for = two_kinds(usual, 0.3, 0.0)
-    (value,) = sensitivity.values([known_to(both[0], 0.3)], both[0], both, asked_for)
+    both = two_kinds(usual, 0.3, 0.0)
+    (value,) = sensitivity.values([known_to(both[0], 0.3)], both[0], both)
     mean, normal = 100 * math.exp(0.3**2 / 2), NormalDist()
     far = math.log(mean / 120) / 0.3 + 0.15
     assert value.saves == pytest.approx(mean * normal.cdf(far) - 120 * normal.cdf(far - 0.3), rel=0.05)
     assert value.changes == pytest.approx(normal.cdf(-math.log(1.2) / 0.3), abs=0.02)
     shared = known_to(both[0], 0.3)
     shared.times[both[1]] = shared.times[both[0]]
-    (value,) = sensitivity.values([shared], both[0], both, asked_for)
+    (value,) = sensitivity.values([shared], both[0], both)
     assert value.saves == value.changes == 0  # off by the same, neither overtakes the other
 
 

@@ -57,11 +57,11 @@ def test_rows_have_the_work_of_their_global_batch(usual):
 
 def test_both_spreads_make_the_chance(usual):
     for one in usual.simulated:
-        mid, needed = one.figures.mid, one.needed(usual.question)
+        mid, needed = one.figures.mid, one.needed
         side = mid / one.figures.low if mid >= needed else one.figures.high / mid
         steps = one.work.steps
         spread = math.hypot(math.log(side), math.log(steps.high / steps.median)) / Z90
-        assert one.chance(usual.question) == pytest.approx(float(ndtr(math.log(mid / needed) / spread)), abs=1e-9)
+        assert one.chance == pytest.approx(float(ndtr(math.log(mid / needed) / spread)), abs=1e-9)
 
 
 def test_unknown_steps_make_a_certain_speed_uncertain():
@@ -76,8 +76,8 @@ def test_the_best_are_those_of_simulating_everything(usual):
     found, _ = search.screened(usual.room)
     with own_clock(), pools.of_size(1) as pool:
         simulating.Simulating(usual.room, pool, WITHIN_S, math.inf).simulate(found, WHOLE)
-    meeting = [one for one in found if one.chance(usual.question) >= usual.question.probability]
-    wanted = sorted(meeting, key=lambda one: one.key(usual.question))[: usual.question.keep]
+    meeting = [one for one in found if one.meets]
+    wanted = sorted(meeting, key=lambda one: one.key)[: usual.question.keep]
     assert [one.configuration for one in usual.best] == [one.configuration for one in wanted]
     assert 0 < len(meeting) < len(found)
 
