@@ -54,7 +54,7 @@ def jobs(runs: list[tuple[str, Trace]]) -> list[list[tuple[str, Trace]]]:
     found: list[tuple[Header, list[tuple[str, Trace]]]] = []
     for name, trace in runs:
         head = replace(trace.header, seed=0, replication=0, sleeps_of=None)
-        alike = next((group for other, group in found if other.same_job(head)), None)
+        alike = next((group for other, group in found if other.job == head.job), None)
         if alike is None:
             found.append((head, alike := []))
         alike.append((name, trace))

@@ -12,7 +12,7 @@ from calibration.importers.about import About
 from calibration.sources import NCCL, SCALING, SEVERAL, STEPS, TORCH, TRACE, Named, parsed
 from sim import command
 from sim.base.errors import WrongSetting, printable
-from sim.base.files import check_ending, check_outputs
+from sim.base.files import check_outputs
 from sim.base.home import installed
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ def main(argv: list[str] | None = None) -> int:
     given = parser().parse_args(argv)
     from calibration import profiles
 
-    check_outputs([("--output", given.output)], [*given.traces, given.probe, given.workload, given.stragglers])
-    check_ending("--output", given.output, (".toml",))
+    inputs = [*given.traces, given.probe, given.workload, given.stragglers]
+    check_outputs([("--output", given.output, (".toml",))], inputs)
     made = fitted(given)
     profiles.write(made, given.output)
     print(f"wrote {given.output}:", "\n".join(summary(made)), flush=True)

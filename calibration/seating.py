@@ -15,8 +15,10 @@ OPTION = "--gpus-per-host"
 
 def inner_of(gpu: Gpu | None) -> tuple[Link, str]:
     """The link within hosts where no test tells it, and what it is called: that of the catalogue's hosts with this GPU, or a free one."""
-    name = catalogue.inner_link(gpu.name) if gpu else None
-    return (catalogue.find("links", name), f"{name}, by the GPU's name") if name else (FREE, "free")
+    names = {kind.local for kind in catalogue.all_of("hosts").values() if gpu and kind.gpu == gpu.name and kind.local}
+    if len(names) != 1:  # no host has several, or hosts differ
+        return FREE, "free"
+    return catalogue.find("links", name := names.pop()), f"{name}, by the GPU's name"
 
 
 def seated(made: Cluster, each: int | None = None, device: str = "") -> Cluster:

@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 from calibration.importers import IMPORTERS
 from calibration.importers.logs import beginning
-from sim.base.errors import WrongSetting
-from sim.base.nearest import nearest
+from sim.base.errors import WrongSetting, nearest
 from sim.base.ranges import MOST, MOST_RANKS, check_integer
 
 TRACE, TIMELINE, STEPS, NCCL, TORCH, SCALING = "trace", "horovod-timeline", "steps", "nccl-tests", "torch", "scaling"

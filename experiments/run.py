@@ -12,7 +12,7 @@ from typing import NamedTuple
 from experiments.kit import kept, pages
 from sim import command
 from sim.base.errors import WrongSetting
-from sim.base.files import check_ending, check_folder, check_output
+from sim.base.files import check_folder, check_output
 from sim.base.home import installed
 from sim.base.ranges import check_integer
 from sim.job.header import JOB
@@ -187,8 +187,7 @@ def main(argv: list[str] | None = None) -> int:
     for name in ("seed", "workers", "steps"):
         if (value := getattr(given, name)) is not None:
             check_integer(f"--{name}", value, *JOB[name])
-    check_output("--keep", given.keep)
-    check_ending("--keep", given.keep, (".json",))
+    check_output("--keep", given.keep, (".json",))
     out = Path(given.out) / given.name
     if not given.out:
         raise WrongSetting("--out", "", "the name of a folder")

@@ -18,8 +18,7 @@ from experiments.kit.cells import Plan, ends, simulated_runs
 from experiments.kit.comparison import Comparison
 from experiments.validate import STRAGGLERS
 from real.cells import Cell
-from sim.answers import staleness
-from sim.answers.outcome import join, of_trace
+from sim.answers.outcome import join, of_trace, staleness_of
 from sim.recording.traces import Trace
 
 WAYS = {"asynchronous": ("ps-async",), "synchronous": ("ps-sync", "ps-backup")}
@@ -73,7 +72,7 @@ def run(out: Path, seed: int = 0, resume: bool = False) -> None:
 
 def histogram(traces: list[Trace]) -> np.ndarray:
     """Share of gradients by the updates that they had missed, shape (MOST_STALE + 1,)."""
-    missed = np.concatenate([staleness.of_trace(trace) for trace in traces])
+    missed = np.concatenate([staleness_of(trace) for trace in traces])
     return np.bincount(missed.clip(0, MOST_STALE), minlength=MOST_STALE + 1) / len(missed)
 
 

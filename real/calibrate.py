@@ -21,7 +21,7 @@ from real.probe import ranks_for
 from real.run import parse
 from sim import command
 from sim.base.errors import WrongSetting, of_system
-from sim.base.files import check_ending, check_outputs
+from sim.base.files import check_outputs
 from sim.base.home import installed
 from sim.base.ranges import MOST, MOST_RANKS, check_integer
 from sim.job.header import JOB
@@ -135,8 +135,7 @@ def check(given: Namespace, asked: Asked) -> None:
     from sim.base import ranges
 
     ranges.check("--tolerance", given.tolerance, 0, 10)
-    check_outputs([("--output", given.output)], [given.workload, given.data])
-    check_ending("--output", given.output, (".toml",))
+    check_outputs([("--output", given.output, (".toml",))], [given.workload, given.data])
     folder = folder_of(given)
     if not (folder.is_dir() or (folder.parent.is_dir() and not folder.exists())):
         raise WrongSetting("--runs", str(folder), "a folder, or a free name in one")

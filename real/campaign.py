@@ -26,7 +26,7 @@ from real.runtimes import Runners, jobs_of, runtime_of
 from sim import command, options
 from sim.base import home
 from sim.base.errors import RunFailed, WrongSetting
-from sim.base.files import check_ending, check_outputs, reading
+from sim.base.files import check_outputs, reading
 from sim.base.progress import Progress
 
 if TYPE_CHECKING:
@@ -85,8 +85,8 @@ def main(argv: list[str] | None = None) -> int:
 
         return ranks.join(PROGRAM, lambda comm: work(cells, given.probe, comm, given.resume))
     read = [given.cells, *(path for cell in cells for path in options.inputs(cell))]
-    check_outputs([("--probe", given.probe), *(pair for cell in cells for pair in options.outputs(cell))], read)
-    check_ending("--probe", given.probe, (".json",))
+    written = [("--probe", given.probe, (".json",)), *(one for cell in cells for one in options.outputs(cell))]
+    check_outputs(written, read)
     for cell in cells:
         check_cell(cell)
     if given.testbed:
@@ -118,7 +118,7 @@ def _done(cell: argparse.Namespace) -> bool:
         found = traces.read(cell.trace).header
     except WrongSetting:  # none there, or none that can be read
         return False
-    return found.complete and found.same_job(header_of(cell))
+    return found.complete and found.job == header_of(cell).job
 
 
 def header_of(cell: argparse.Namespace) -> Header:

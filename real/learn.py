@@ -14,7 +14,7 @@ from real.options import add_learning_options
 from real.options import training as training_of
 from sim import command, options, report, simulated_options
 from sim.base.errors import WrongSetting
-from sim.base.files import check_ending, check_outputs, write_text, write_whole
+from sim.base.files import check_outputs, write_text, write_whole
 from sim.base.progress import Progress, advance, duration
 from sim.studies import questions
 
@@ -79,7 +79,7 @@ def main(argv: list[str] | None = None) -> int:
     from sim.recording.curves import Target
 
     target = None if given.until is None else Target.read(given.until)
-    read = options.Readers(remember=True)
+    read = options.Readers()
     scenario = simulated_options.scenario(given, read)
     from sim.studies import changes
 
@@ -145,14 +145,17 @@ def check_files(given: argparse.Namespace) -> None:
     from sim.recording import traces
     from sim.recording.panels import ENDINGS
 
-    names = ("output", "steps_table", "trace", "plot", "report")
-    check_ending("--steps-table", given.steps_table, (".csv",))
+    endings = {
+        "output": (".csv", ".parquet"),
+        "steps_table": (".csv",),
+        "plot": ENDINGS,
+        "report": report.ENDINGS,
+        "trace": (),
+    }
     if given.steps_table and not given.until:
         raise WrongSetting("--steps-table", given.steps_table, "a file with --until, whose target it is of")
-    report.check(given.report)
-    check_outputs([(f"--{name.replace('_', '-')}", getattr(given, name)) for name in names], options.inputs(given))
-    check_ending("--output", given.output, (".csv", ".parquet"))
-    check_ending("--plot", given.plot, ENDINGS)
+    written = [(f"--{name.replace('_', '-')}", getattr(given, name), some) for name, some in endings.items()]
+    check_outputs(written, options.inputs(given))
     if given.trace:
         traces.check_path(given.trace)
 

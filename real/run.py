@@ -19,7 +19,6 @@ from sim import command, options
 from sim.answers import candidates
 from sim.base import home
 from sim.base.errors import WrongSetting
-from sim.base.files import check_ending
 
 if TYPE_CHECKING:
     from real.runtime import Runtime
@@ -184,13 +183,12 @@ def check_training(given: argparse.Namespace) -> None:
     """Refuse what every rank would refuse, before they are started.
 
     Raises:
-        WrongSetting: a data set or a model that there is not, rates or threads that cannot be, parameters' ending, or more than this
-            machine's memory holds.
+        WrongSetting: a data set or a model that there is not, rates or threads that cannot be, or more than this machine's memory
+            holds.
     """
     from real.data import data_for
     from real.training.trainee import kind_of
 
-    check_ending("--parameters", given.parameters, (".npz",))
     training(given)
     scenario = scenario_of(given)
     engine = engine_of(given.engine)

@@ -7,22 +7,23 @@ import errno
 import os
 import re
 import resource
+import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from importlib import import_module
-from textwrap import dedent
 
 from sim.base import home, own, terminal
-from sim.base.errors import RunFailed, WrongSetting, of_system, printable
+from sim.base.errors import RunFailed, WrongSetting, nearest, of_system, printable
 from sim.base.home import installed
-from sim.base.nearest import Help, Once, nearest
 
 CALLED = "TRAINSIM_CALLED"  # in the environment: PROGRAM=NAME, if a program was not started by its module's name
 # Errors of writing that name no file.
 OF_STDOUT = errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF
 
+LEAST_COLUMNS, PIPED_COLUMNS = 60, 120  # of help
 INTERRUPTED = 130  # 128 + SIGINT, as shells count
 LEAST_ROOM = 380 * 2**20  # bytes of addresses
 NO_ROOM = "failed to map", "can't start new thread"  # said of a library, or by one, for want of addresses
@@ -53,6 +54,35 @@ def _text(given: str) -> str:
     if not given or "\0" in given:
         raise argparse.ArgumentTypeError(f"given {given!r}; allowed: text that is not empty, and has no NUL")
     return given
+
+
+class Help(argparse.RawDescriptionHelpFormatter):
+    """Help as wide as the terminal. An option's default follows its text, unless the text has it or there is none."""
+
+    def __init__(self, prog):
+        columns = shutil.get_terminal_size((PIPED_COLUMNS, 24)).columns
+        super().__init__(prog, max_help_position=32, width=max(LEAST_COLUMNS, columns) - 2)
+
+    def _split_lines(self, text, width):
+        """Names with hyphens stay whole."""
+        return textwrap.wrap(" ".join(text.split()), width, break_on_hyphens=False)
+
+    def _get_help_string(self, action):
+        none = action.default is None or action.default is False or action.default in ([], argparse.SUPPRESS)
+        if none or "(default" in action.help:
+            return action.help
+        return f"{action.help} (default: %(default)s)"
+
+
+class Once(argparse.Action):
+    """Stores the value of an option, which a second one would silently replace."""
+
+    def __call__(self, parser, namespace, values, option_string=None):
+        """Store it, or refuse a second one."""
+        if option_string and self.dest in parser.given:
+            raise argparse.ArgumentError(self, f"given twice, the second time {values!r}; allowed: once")
+        parser.given.add(self.dest)
+        setattr(namespace, self.dest, values)
 
 
 class Parser(argparse.ArgumentParser):
@@ -112,7 +142,7 @@ def add_options(group, table: str, **readers: Callable) -> None:
     without a value; or list, of one that may be repeated.
     """
     kinds: dict[str, Callable] = {"text": str, "int": int, "float": float, **readers}
-    for entry in re.sub(r"\n +", " ", dedent(table).strip()).splitlines():
+    for entry in re.sub(r"\n +", " ", textwrap.dedent(table).strip()).splitlines():
         name, metavar, given, about = re.split(" {2,}", entry, maxsplit=3)
         (option, _, dest), (kind, _, default) = name.partition(":"), given.partition("=")
         further: dict = {"help": about, "dest": dest or option.removeprefix("--").replace("-", "_")}
@@ -140,7 +170,9 @@ def run(program: str, main: Callable[[], int | None]) -> None:
     with suppress(OSError):
         if line:
             print(printable(f"{called(program)}: {line}"), file=sys.stderr)
-    if not _flushed():  # otherwise Python tries again at its end, and prints a message of its own
+    try:
+        sys.stdout.flush()
+    except OSError:  # otherwise Python tries again at its end, and prints a message of its own
         with suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(code)
@@ -170,8 +202,8 @@ def _end(main: Callable[[], int | None]) -> tuple[int, str]:
     except KeyboardInterrupt:
         return INTERRUPTED, "interrupted"
     except Exception as error:
-        if isinstance(error, ModuleNotFoundError) and (line := home.told(error)):
-            return 2, line
+        if isinstance(error, ModuleNotFoundError) and error.name in home.EXTRAS:
+            return 2, str(home.missing(error.name))
         line = failure(error)
         if line is None:
             raise
@@ -226,12 +258,3 @@ def _answered(main: Callable[[], int | None]) -> int:
         code = end.code if isinstance(end.code, int) else 0
     sys.stdout.flush()
     return code
-
-
-def _flushed() -> bool:
-    """Whether stdout has taken all that was printed."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        return False
-    return True

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from sim.base.errors import Default, WrongSetting
 from sim.base.files import check_outputs
 from sim.base.ranges import MOST_RANKS, MOST_REPLICATIONS, check_integer
-from sim.command import Parser, add_options
+from sim.command import Parser, add_options, number
 
 if TYPE_CHECKING:
     from sim.job.scenario import Scenario
@@ -24,13 +24,14 @@ SLEEPS, SLEPT = "niagara*0.01", ("amb", "fmb", "kbatch-async", "amb-dg")
 CHOSEN = ("workers", "batch")  # options whose value is chosen where nobody gives one
 DEFAULT_WORKLOAD = "toy_fc"
 SEARCH = "search"  # in place of a number of parts
-# `parameters` of real runs only, `report` of simulated ones
-OUTPUTS = ("trace", "report", "parameters")
+# Endings of the files to write, which sim.recording.traces knows of a trace; `parameters` are of real runs only.
+OUTPUTS: dict[str, tuple[str, ...]] = {"trace": (), "report": (".html", ".htm"), "parameters": (".npz",)}
 
 
 def job_options() -> Parser:
     """A parent parser: what to run."""
     from sim import inline, protocols, zoo
+    from sim.job import filling
     from sim.model.variable_placement import STRATEGIES
 
     parser = Parser(add_help=False)
@@ -57,7 +58,8 @@ def job_options() -> Parser:
         --replications  N  int  runs, each with random numbers of its own (default: real.run 1, sim.run as many as --within allows)
         --seed  N  int=0  random seed: equal seeds, equal sleeps
     """
-    add_options(parser.add_argument_group("the job"), table, workers=_workers, parts=_parts)
+    read = {"workers": _number_or(filling.ALL, 0), "parts": _number_or(SEARCH, 1)}
+    add_options(parser.add_argument_group("the job"), table, **read)
     return parser
 
 
@@ -73,24 +75,17 @@ def answer_options() -> Parser:
 
 
 class Readers:
-    """Reads the files and names that options give.
+    """Reads the files and names that options give, each of them once: equal ones are one object."""
 
-    Args:
-        remember: read each of them once, as for many scenarios; equal ones are then one object.
-    """
-
-    def __init__(self, remember: bool = False):
+    def __init__(self):
         from functools import cache
 
         from sim import protocols, stragglers
         from sim.model import workload
         from sim.platform import cluster
 
-        self.protocol, self.cluster = protocols.find, cluster.read
-        self.stragglers, self.workload = stragglers.read, workload.read
-        if remember:
-            for name, read in list(vars(self).items()):
-                setattr(self, name, cache(read))
+        self.protocol, self.cluster = cache(protocols.find), cache(cluster.read)
+        self.stragglers, self.workload = cache(stragglers.read), cache(workload.read)
 
 
 def scenario(
@@ -209,9 +204,9 @@ def check_files(given: argparse.Namespace) -> None:
         traces.check_path(given.trace)
 
 
-def outputs(given: argparse.Namespace) -> list[tuple[str, str | None]]:
-    """The options that name files to write, and what was given with each."""
-    return [(f"--{name.replace('_', '-')}", getattr(given, name, None)) for name in OUTPUTS]
+def outputs(given: argparse.Namespace) -> list[tuple]:
+    """The options that name files to write, what was given with each, and its endings."""
+    return [(f"--{name}", getattr(given, name, None), endings) for name, endings in OUTPUTS.items()]
 
 
 def inputs(given: argparse.Namespace) -> list[str | None]:
@@ -219,19 +214,7 @@ def inputs(given: argparse.Namespace) -> list[str | None]:
     return [given.cluster, given.workload, given.stragglers]
 
 
-def _workers(text: str) -> int | str:
-    """A number of workers, or `all`."""
-    from sim.job.filling import ALL
-
-    try:
-        return text if text == ALL else int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"given {text!r}; allowed: an integer from 0, or {ALL}") from None
-
-
-def _parts(text: str) -> int | str:
-    """A number of parts, or SEARCH."""
-    try:
-        return text if text == SEARCH else int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"given {text!r}; allowed: an integer from 1, or {SEARCH}") from None
+def _number_or(word: str, least: int) -> Callable[[str], float | str]:
+    """A reader of a number, or of a word in its place."""
+    read = number(int, f"an integer from {least}, or {word}")
+    return lambda text: text if text == word else read(text)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from sim import command, report
 from sim.base.errors import WrongSetting
-from sim.base.files import check_ending, check_outputs, write_whole
+from sim.base.files import check_outputs, write_whole
 from sim.base.ranges import LONGEST_S
-from sim.base.units import number_or_text, parts
+from sim.base.units import assigned, number_or_text, parts
 from sim.command import Parser, add_options
 
 if TYPE_CHECKING:
@@ -18,30 +18,6 @@ if TYPE_CHECKING:
 
 WITHIN_S = 60.0
 ENDINGS = (".csv", ".parquet")
-LISTS = {
-    "protocols": "protocols; default: allreduce,ddp,ps-sync",
-    "hosts": "kinds of the catalogue (sim.hosts list), clusters or profiles; KIND*N: N at most; default: all with GPUs and a price",
-    "offers": "ways of renting them, on-demand, spot, reserved-1y or reserved-3y; default: on-demand",
-    "counts": "numbers of hosts; default: 1,2,4,8,16,32",
-    "batches": "samples per worker and step; default: the workload's",
-    "servers": "numbers of parameter servers, for protocols that have them; default: 1,2,4",
-    "servers-on": "place of servers, own or workers, as in sim.run; default: workers",
-    "placements": "placements of variables on servers; default: round-robin",
-    "variable-partitions": "parts of each variable; default: 1",
-}
-TARGETS = {
-    "samples-per-s": "least throughput",
-    "samples": 'samples of the whole training, such as "115 M"',
-    "epochs": "epochs of the whole training, with --samples-per-epoch",
-    "samples-per-epoch": "samples of one epoch",
-    "until": "in place of samples, a table of steps to a target by the global batch (columns batch and steps), or accuracy=0.755 "
-    "of a model whose published runs reached it",
-    "deadline": 'longest time of the whole training, such as "24 h"',
-    "budget": "largest cost of the whole training, USD",
-    "usd-per-hour": "largest price of all hosts together",
-    "largest-global-batch": "largest number of samples of all workers in a step",
-    "probability": "probability of meeting the target; default: 0.9",
-}
 
 
 def plan(job: str | None = None, *, within_s: float = WITHIN_S, processes: int | None = None, **asked: Any) -> Plan:
@@ -75,13 +51,34 @@ def parser() -> Parser:
     parser.add_argument(
         "JOB", nargs="?", help="a TOML file with the names below, with underscores; options go before it"
     )
-    group = parser.add_argument_group("the target")
-    for name, about in TARGETS.items():
-        group.add_argument(f"--{name}", metavar="N", help=about)
-    group = parser.add_argument_group("choices, separated by commas")
-    for name, about in LISTS.items():
-        group.add_argument(f"--{name}", metavar="A,B", help=about)
-    add_options(group, "--set  NAME=A,B  list  settings of protocols that have them")
+    table = """
+        --samples-per-s  N  text  least throughput
+        --samples  N  text  samples of the whole training, such as "115 M"
+        --epochs  N  text  epochs of the whole training, with --samples-per-epoch
+        --samples-per-epoch  N  text  samples of one epoch
+        --until  N  text  in place of samples, a table of steps to a target by the global batch (columns batch and steps), or accuracy=0.755
+            of a model whose published runs reached it
+        --deadline  N  text  longest time of the whole training, such as "24 h"
+        --budget  N  text  largest cost of the whole training, USD
+        --usd-per-hour  N  text  largest price of all hosts together
+        --largest-global-batch  N  text  largest number of samples of all workers in a step
+        --probability  N  text  probability of meeting the target; default: 0.9
+    """
+    add_options(parser.add_argument_group("the target"), table)
+    table = """
+        --protocols  A,B  text  protocols; default: allreduce,ddp,ps-sync
+        --hosts  A,B  text  kinds of the catalogue (sim.hosts list), clusters or profiles; KIND*N: N at most; default: all with GPUs and a
+            price
+        --offers  A,B  text  ways of renting them, on-demand, spot, reserved-1y or reserved-3y; default: on-demand
+        --counts  A,B  text  numbers of hosts; default: 1,2,4,8,16,32
+        --batches  A,B  text  samples per worker and step; default: the workload's
+        --servers  A,B  text  numbers of parameter servers, for protocols that have them; default: 1,2,4
+        --servers-on  A,B  text  place of servers, own or workers, as in sim.run; default: workers
+        --placements  A,B  text  placements of variables on servers; default: round-robin
+        --variable-partitions  A,B  text  parts of each variable; default: 1
+        --set  NAME=A,B  list  settings of protocols that have them
+    """
+    add_options(parser.add_argument_group("choices, separated by commas"), table)
     table = """
         --workload  NAME|FILE  text  the model; default: resnet50
         --stragglers  NAME|LAW|FILE  text  induced sleeps, as in sim.run; default: none
@@ -109,10 +106,8 @@ def parser() -> Parser:
 def main(argv: list[str] | None = None) -> int:
     """Run the command; 1 if no configuration meets the target."""
     given = parser().parse_args(argv)
-    outputs = [("--output", given.output), ("--report", given.report)]
+    outputs = [("--output", given.output, ENDINGS), ("--report", given.report, report.ENDINGS)]
     check_outputs(outputs, [given.JOB, given.workload, given.stragglers, given.until])
-    report.check(given.report)
-    check_ending("--output", given.output, ENDINGS)
     if not 0 < given.within <= LONGEST_S:
         raise WrongSetting("--within", given.within, f"seconds above 0, up to {LONGEST_S:,}")
     from sim.plans import plan, question, show
@@ -134,23 +129,18 @@ def main(argv: list[str] | None = None) -> int:
 
 def asked(given: argparse.Namespace) -> dict[str, Any]:
     """The question in the options."""
-    from sim.plans.question import assignments
+    from sim.plans.question import Question
 
-    lists = {name.replace("-", "_"): list(parts(text)) for name in LISTS if (text := _of(given, name)) is not None}
-    single = (*TARGETS, "workload", "stragglers", "seed", "keep", "gpus_per_host")
-    found: dict[str, Any] = {
-        name.replace("-", "_"): number_or_text(text) for name in single if (text := _of(given, name)) is not None
-    }
-    found |= {name: [number_or_text(text) for text in texts] for name, texts in lists.items()}
-    settings = assignments("--set", given.set, lambda text: [number_or_text(one) for one in parts(text)])
-    prices = assignments("--price", given.price, number_or_text)
-    tables = {"settings": settings, "prices": prices}
-    tables["failures"] = assignments("--failures", given.failures, str.strip, ":", of_all=True)
+    found: dict[str, Any] = {}
+    for name, text in vars(given).items():
+        if name in Question.model_fields and isinstance(text, str):
+            several = isinstance(Question.model_fields[name].default, tuple)
+            found[name] = [number_or_text(one) for one in parts(text)] if several else number_or_text(text)
+    settings = {name: list(map(number_or_text, parts(text))) for name, text in assigned("--set", given.set).items()}
+    prices = {name: number_or_text(text) for name, text in assigned("--price", given.price).items()}
+    failing = assigned("--failures", given.failures, "OFFER:VALUE, or VALUE", ":", of_all=True)
+    tables: dict[str, Any] = {"settings": settings, "prices": prices, "failures": failing}
     return found | {name: table for name, table in tables.items() if table}
-
-
-def _of(given: argparse.Namespace, name: str) -> str | None:
-    return getattr(given, name.replace("-", "_"))
 
 
 def write(found: Plan, path: str) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from sim.answers.outcome import Outcome
-    from sim.recording.traces import Header, Trace
+    from sim.recording.traces import Trace
 
 STEPS_SHOWN = 10
 LEARNING = tuple(
@@ -79,7 +79,7 @@ def main(argv: list[str] | None = None) -> int:
     from sim.recording.traces import read
 
     given = parser().parse_args(argv)
-    check_path(given.output, "--output")
+    check_path(given.output)
     check_outputs([("--output", given.output)], given.traces)
     kind, *others = dict.fromkeys(given.panels)
     if others and not {kind, *others} <= set(LEARNING):
@@ -90,7 +90,8 @@ def main(argv: list[str] | None = None) -> int:
     runs = [(path, read(path)) for path in given.traces]
     told = panels.about(command.line("sim.plot", argv), [trace.header.seed for _, trace in runs])
     if learning:
-        panels.draw_curves(runs, LEARNING if kind == "learning" else [kind, *others], given.output, told)
+        names = LEARNING if kind == "learning" else [kind, *others]
+        panels.draw_curves(panels.curve_lines(runs), names, given.output, told)
     elif kind == "samples":
         panels.draw([(run_name(trace, path), trace, of_trace(trace)) for path, trace in runs], given.output, told)
     else:
@@ -104,7 +105,6 @@ def side_by_side(traces: list[Trace], path: str | Path, told: str = "") -> None:
     Raises:
         WrongSetting: an unknown ending, a folder that cannot be written, or no measured step.
     """
-    check_path(path)
     ranks = [min(trace.header.ranks, MOST_RANKS) for trace in traces]
     drawn = new_figure(1.6 + 0.3 * max(ranks) + 2.6, 10 if len(traces) == 1 else 8 * len(traces))
     rows = drawn.subplots(2, len(traces), height_ratios=[1.0 + 0.3 * max(ranks), 2.6], squeeze=False)
@@ -123,15 +123,18 @@ def side_by_side(traces: list[Trace], path: str | Path, told: str = "") -> None:
 
 def _draw_ranks(axes: Axes, trace: Trace, outcome: Outcome, ranks: int) -> None:
     rows, ends_s = first_steps(trace, ranks, STEPS_SHOWN)
-    start_s = measured_from_s(trace)
+    start_s, header = measured_from_s(trace), trace.header
     for activity, colour in COLOURS.items():
         bars = rows[rows["activity"] == activity]
         if len(bars):
             _draw_bars(axes, bars, colour, activity)
     axes.vlines(ends_s, -0.5, ranks - 0.5, color="black", linewidth=0.6, linestyle=":")
     axes.set_xlim(start_s, ends_s[-1])
-    _name_ranks(axes, trace.header, ranks)
-    axes.set_title(_title(trace, len(ends_s), outcome.step_s.shape[1]), loc="left")
+    axes.set_yticks(range(ranks), [rank_name(rank, header) for rank in range(ranks)])
+    axes.set_ylim(ranks - 0.5, -0.5)  # the master on top
+    others = f", {MOST_RANKS} of {header.ranks} ranks" if header.ranks > MOST_RANKS else ""
+    steps = f"{len(ends_s)} of {outcome.step_s.shape[1]} measured steps"
+    axes.set_title(f"{header.protocol}, {header.workload}, {header.world} world: {steps}{others}", loc="left")
     axes.set_xlabel("seconds since the start of the run; a dotted line ends a step")
     axes.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
 
@@ -144,7 +147,11 @@ def first_steps(trace: Trace, ranks: int, steps: int) -> tuple[pd.DataFrame, np.
     """
     start_s = measured_from_s(trace)
     ends_s = start_s + np.cumsum(of_trace(trace).step_s[0, :steps])
-    return _within(trace.rows[trace.rows["rank"] < ranks], start_s, ends_s[-1]), ends_s
+    rows = trace.rows[
+        (trace.rows["rank"] < ranks) & (trace.rows["end_s"] > start_s) & (trace.rows["start_s"] < ends_s[-1])
+    ]
+    cut = {"start_s": rows["start_s"].clip(lower=start_s), "end_s": rows["end_s"].clip(upper=ends_s[-1])}
+    return rows.assign(**cut), ends_s
 
 
 def _draw_bars(axes: Axes, bars: pd.DataFrame, colour: str, label: str) -> None:
@@ -156,23 +163,6 @@ def _draw_bars(axes: Axes, bars: pd.DataFrame, colour: str, label: str) -> None:
     axes.add_collection(
         PolyCollection(list(np.array(corners).transpose(2, 0, 1)), facecolor=colour, label=label), autolim=False
     )
-
-
-def _within(rows: pd.DataFrame, start_s: float, end_s: float) -> pd.DataFrame:
-    """The activities that overlap the window, cut to it."""
-    rows = rows[(rows["end_s"] > start_s) & (rows["start_s"] < end_s)]
-    return rows.assign(start_s=rows["start_s"].clip(lower=start_s), end_s=rows["end_s"].clip(upper=end_s))
-
-
-def _name_ranks(axes: Axes, header: Header, ranks: int) -> None:
-    axes.set_yticks(range(ranks), [rank_name(rank, header) for rank in range(ranks)])
-    axes.set_ylim(ranks - 0.5, -0.5)  # the master on top
-
-
-def _title(trace: Trace, shown: int, steps: int) -> str:
-    header = trace.header
-    others = f", {MOST_RANKS} of {header.ranks} ranks" if header.ranks > MOST_RANKS else ""
-    return f"{header.protocol}, {header.workload}, {header.world} world: {shown} of {steps} measured steps{others}"
 
 
 def _draw_step_times(axes: Axes, outcome: Outcome) -> None:

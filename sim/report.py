@@ -8,12 +8,13 @@ import os
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from html import escape
+from unittest.mock import patch
 from urllib.parse import quote
 
-from sim.base.files import check_ending, check_output, write_text
+from sim.base.files import write_text
 from sim.version import VERSION
 
-OPTION, ENDINGS = "--report", (".html", ".htm")
+ENDINGS = (".html", ".htm")
 WIDTH = "132"  # characters of a line
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
@@ -26,17 +27,6 @@ PAGE = """<!doctype html>
 <p>anytime-trainsim {version}. <a download="answer.json" href="data:application/json,{data}">Save its data as JSON</a></p>
 </body></html>
 """
-
-
-def check(path: str | None) -> None:
-    """Refuse a report that could not be written, before anything is run for it; None is fine.
-
-    Raises:
-        WrongSetting: another ending than .html, or a path that cannot be written.
-    """
-    if path is not None:
-        check_output(OPTION, path)
-        check_ending(OPTION, path, ENDINGS)
 
 
 def write(path: str, title: str, show: Callable[[], object], command: str, data: dict) -> None:
@@ -60,13 +50,7 @@ def write(path: str, title: str, show: Callable[[], object], command: str, data:
 
 def printed(show: Callable[[], object]) -> str:
     """What a function prints, in lines of at most WIDTH characters."""
-    before = dict(os.environ)
-    os.environ["COLUMNS"] = WIDTH
-    os.environ.pop("FORCE_COLOR", None)
-    try:
-        with redirect_stdout(io.StringIO()) as said:
-            show()
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
+    with patch.dict(os.environ, COLUMNS=WIDTH), redirect_stdout(io.StringIO()) as said:
+        os.environ.pop("FORCE_COLOR", None)
+        show()
     return "\n".join(line.rstrip() for line in said.getvalue().splitlines())

@@ -6,8 +6,10 @@ import argparse
 import json
 import math
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import chain, repeat
 from typing import TYPE_CHECKING
 
 from sim import command, options, report, simulated_options
@@ -33,8 +35,7 @@ def main(argv: list[str] | None = None) -> int:
     given = parser().parse_args(argv)
     began_s = time.monotonic()
     options.check_files(given)
-    report.check(given.report)
-    read = options.Readers(remember=True)
+    read = options.Readers()
     from sim.job import measured_steps
 
     scenario, search = simulated_options.scenario(given, read), None
@@ -70,7 +71,7 @@ def simulated(given: argparse.Namespace, scenario: Scenario, asked: questions.Qu
     runs, within_s = options.replications(given, None), simulated_options.within_s(given, whole=bool(given.trace))
     others = {} if given.json else compared(scenario)
     further = len(others) + asked.simulations(scenario)
-    shares, free = Shares(within_s, further), {}
+    shares, free = shared_out(time.monotonic() + within_s, further), {}
     with Progress("simulating", runs * (1 + further) if runs and within_s == math.inf else None):
         own_s = within_s / (2 if further else 1)
         found = simulate(
@@ -83,32 +84,20 @@ def simulated(given: argparse.Namespace, scenario: Scenario, asked: questions.Qu
         )
         for said, other in others.items():
             if time.monotonic() - began_s < within_s:
-                free[said] = simulate(other, given.world, found.done.runs, within_s=shares.next_s(), done=advance)
+                free[said] = simulate(other, given.world, found.done.runs, within_s=next(shares), done=advance)
         answers = asked.answers(
             found,
             lambda job, several: simulate(
-                job, given.world, several or found.done.runs, within_s=shares.next_s(), done=advance
+                job, given.world, several or found.done.runs, within_s=next(shares), done=advance
             ),
         )
     return found, free, answers
 
 
-class Shares:
-    """Shares out what is left of some seconds among simulations that follow one another.
-
-    Args:
-        within_s: all of them, from now on.
-        count: of simulations that are to come; there may be fewer.
-    """
-
-    def __init__(self, within_s: float, count: int):
-        self._until_s, self._left = time.monotonic() + within_s, count
-
-    def next_s(self) -> float:
-        """Seconds for the next one."""
-        seconds = max(0.0, self._until_s - time.monotonic()) / max(1, self._left)
-        self._left -= 1
-        return seconds
+def shared_out(until_s: float, count: int) -> Iterator[float]:
+    """What is left of the seconds until then for each of so many simulations that follow one another; there may be fewer, or more."""
+    for left in chain(range(count, 0, -1), repeat(1)):
+        yield max(0.0, until_s - time.monotonic()) / left
 
 
 def compared(scenario: Scenario) -> dict[str, Scenario]:

@@ -6,8 +6,9 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from itertools import repeat
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from sim import needs
 from sim.answers import candidates, growth
@@ -22,16 +23,6 @@ if TYPE_CHECKING:
 
 REPLICATIONS = 20
 TRY_STEPS, TRY_S = 10, 2.0
-
-
-class _Asked(NamedTuple):
-    """The arguments of `simulate`, without the scenario and the world."""
-
-    replications: int | None
-    first: int
-    want_trace: bool
-    within_s: float
-    done: Callable[[int], object]
 
 
 def simulate(
@@ -72,20 +63,13 @@ def simulate(
 
     longest_s = max(needs.patience_s(within_s), 2 * within_s)
     too_long = f"no answer after {longest_s:,.0f} seconds of the processor: the least takes longer; --within SECONDS waits for it"
+    one = partial(_ran, world=world, first=first, want_trace=want_trace, done=done)
     with ended_after(longest_s, too_long):
-        return _simulated(scenario, world, _Asked(replications, first, want_trace, within_s, done))
-
-
-def _simulated(scenario: Scenario, world: str, asked: _Asked) -> Result:
-    if not candidates.unknown(scenario):
-        return _ran(scenario, world, asked)
-    if asked.want_trace:
-        candidates.refuse(scenario, "a trace")
-
-    def one(job: Scenario, runs: int, seconds: float) -> Result:
-        return _simulated(job, world, asked._replace(replications=runs, within_s=seconds))
-
-    return candidates.mixed(scenario, one, asked.replications, asked.within_s)
+        if not candidates.unknown(scenario):
+            return one(scenario, replications, within_s)
+        if want_trace:
+            candidates.refuse(scenario, "a trace")
+        return candidates.mixed(scenario, one, replications, within_s)
 
 
 def check_asked(world: str, replications: int | None, within_s: float) -> None:
@@ -116,7 +100,16 @@ def try_out(scenario: Scenario) -> None:
         Replications(few, "event").outcome(0, TRY_S)
 
 
-def _ran(scenario: Scenario, world: str, asked: _Asked) -> Result:
+def _ran(
+    scenario: Scenario,
+    replications: int | None,
+    within_s: float,
+    *,
+    world: str,
+    first: int,
+    want_trace: bool,
+    done: Callable[[int], object],
+) -> Result:
     """As many replications as there is time for, and at least the first steps of one."""
     from sim.answers import quantities, shares
     from sim.answers.outcome import join
@@ -124,16 +117,15 @@ def _ran(scenario: Scenario, world: str, asked: _Asked) -> Result:
     from sim.protocols import is_ours
     from sim.runs.replications import Replications
 
-    if world == "engine" and asked.want_trace:
+    if world == "engine" and want_trace:
         raise WrongSetting("--world", "engine", "auto or event, which records what ranks do")
-    start_s, within_s, first = time.monotonic(), asked.within_s, asked.first
-    runs, trace = Replications(scenario, "event" if asked.want_trace else world), None
-    count = asked.replications or REPLICATIONS
-    if asked.want_trace:
+    start_s, count = time.monotonic(), replications or REPLICATIONS
+    runs, trace = Replications(scenario, "event" if want_trace else world), None
+    if want_trace:
         outcome, trace = runs.traced(first, within_s)
     else:
         outcome = runs.outcome(first, within_s)
-    asked.done(1)
+    done(1)
     took_s = time.monotonic() - start_s
     whole = len(outcome.step_s[0]) == scenario.steps and outcome.warmup == scenario.warmup
     # Jobs that say what unknown numbers do; none beside a single run, whose interval has bounds instead.
@@ -148,7 +140,7 @@ def _ran(scenario: Scenario, world: str, asked: _Asked) -> Result:
     took_s = 0.0 if alike else took_s
     while whole and len(outcomes) < count and time.monotonic() - start_s + took_s < within_s:
         outcomes.append(next(further))
-        asked.done(1)
+        done(1)
 
     def smaller(job: Scenario) -> Outcome:
         return Replications(job, world).outcome(first, within_s)

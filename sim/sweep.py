@@ -147,7 +147,7 @@ def main(argv: list[str] | None = None) -> int:
 
     check_outputs([("--output", given.output)], [given.GRID])
     tables, line = grid.read(given.GRID) if given.GRID else [{}], grid.table_of(given)
-    read = options.Readers(remember=True)
+    read = options.Readers()
     wanted = [jobs.of_options(one, read) for one in grid.crossed([table | line for table in tables], read)]
     pool = pools.of_command(given.workers_processes)
     rows = swept(wanted, given.output, pool, given.resume)

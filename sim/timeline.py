@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sim import command
-from sim.base.files import check_ending, check_outputs, write_text
+from sim.base.files import check_outputs, write_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -55,8 +55,7 @@ def main(argv: list[str] | None = None) -> int:
     from sim.recording.traces import read
 
     given = parser().parse_args(argv)
-    check_outputs([("--output", given.output)], given.traces)
-    check_ending("--output", given.output, ENDINGS)
+    check_outputs([("--output", given.output, ENDINGS)], given.traces)
     found = [(path, read(path)) for path in given.traces]
     write_many([(run_name(trace, path), trace) for path, trace in found], given.output)
     return 0
@@ -97,7 +96,8 @@ def _run(pid: int, label: str, trace: Trace, ids: Iterator[int]) -> Iterator[dic
     start_us, end_us = ((rows[name] * 1e6).round(DIGITS) for name in ("start_s", "end_s"))
     rows = rows.assign(start_us=start_us, dur_us=(end_us - start_us).clip(lower=0).round(DIGITS))
     rows["lane"] = lanes(rows.assign(start=_whole(start_us), end=_whole(end_us)))
-    threads = _threads(rows, trace.header.ranks)
+    used = {(rank, MAIN) for rank in range(trace.header.ranks)} | set(zip(rows["rank"], rows["lane"], strict=True))
+    threads = {lane: thread for thread, lane in enumerate(sorted(used), 1)}  # to the viewers 0 is the idle thread
     rows["thread"] = [threads[found] for found in zip(rows["rank"], rows["lane"], strict=True)]
     yield from _names(pid, label, threads, trace.header)
     yield from _activities(pid, rows)
@@ -109,24 +109,13 @@ def _whole(times_us: pd.Series) -> pd.Series:
     return (times_us * 10**DIGITS).round().astype("int64")
 
 
-def _threads(rows: pd.DataFrame, ranks: int) -> dict[tuple[int, int], int]:
-    """The thread of each lane of each rank, in order; to the viewers 0 is the idle thread."""
-    used = {(rank, MAIN) for rank in range(ranks)} | set(zip(rows["rank"], rows["lane"], strict=True))
-    return {lane: thread for thread, lane in enumerate(sorted(used), 1)}
-
-
 def _names(pid: int, label: str, threads: dict[tuple[int, int], int], header: Header) -> Iterator[dict]:
     yield _name(pid, 1, "process_name", name=label)
     yield _name(pid, 1, "process_sort_index", sort_index=pid)
     for (rank, lane), thread in threads.items():
-        yield _name(pid, thread, "thread_name", name=rank_name(rank, header) + _beside(lane))
+        beside = "" if lane == MAIN else ", beside" if lane == 1 else f", beside {lane}"
+        yield _name(pid, thread, "thread_name", name=rank_name(rank, header) + beside)
         yield _name(pid, thread, "thread_sort_index", sort_index=thread)
-
-
-def _beside(lane: int) -> str:
-    if lane == MAIN:
-        return ""
-    return ", beside" if lane == 1 else f", beside {lane}"
 
 
 def _name(pid: int, thread: int, what: str, **value) -> dict:

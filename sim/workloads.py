@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
+
 from sim import command
 from sim.base.errors import WrongSetting
-from sim.base.files import check_ending, check_outputs
+from sim.base.files import check_outputs
 from sim.model import workload_text
 
 
@@ -31,31 +33,23 @@ def main(argv: list[str] | None = None) -> int:
         )
     if given.output and given.what != "from":
         raise WrongSetting("--output", given.output, "with from")
-    {"list": _list, "show": _show, "from": _from}[given.what](given)
+    from sim.model.workload import NAMED, read
+
+    if given.what == "from":
+        convert(given)
+        return 0
+    for model in NAMED.values() if given.what == "list" else [read(given.name)]:
+        print(workload_text.line(model).rstrip())
+        if given.what == "show":
+            print(*map(workload_text.of_variable, model.created), sep="\n")
     return 0
 
 
-def _list(given) -> None:
-    from sim.model.workload import NAMED
-
-    for model in NAMED.values():
-        print(workload_text.line(model).rstrip())
-
-
-def _show(given) -> None:
-    from sim.model.workload import read
-
-    model = read(given.name)
-    print(workload_text.line(model).rstrip())
-    for variable in model.created:
-        print(workload_text.of_variable(variable))
-
-
-def _from(given) -> None:
+def convert(given: argparse.Namespace) -> None:
+    """Write the model in somebody else's file as TOML."""
     from sim.model import modules
 
-    check_outputs([("--output", given.output)], [given.name])
-    check_ending("--output", given.output, (".toml",))
+    check_outputs([("--output", given.output, (".toml",))], [given.name])
     model, notes = modules.read(given.name)
     if given.output:
         model.write(given.output)

@@ -9,8 +9,7 @@ from inspect import cleandoc
 from typing import NamedTuple
 
 from sim import command
-from sim.base.errors import WrongSetting
-from sim.base.nearest import nearest
+from sim.base.errors import WrongSetting, nearest
 
 
 class Entry(NamedTuple):

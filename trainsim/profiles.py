@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 from calibration import check as checking
 from calibration import fit as fitting
 from sim import options, simulated_options
-from sim.base.errors import WrongSetting
+from sim.base.errors import WrongSetting, nearest
 from sim.base.files import text_of
-from sim.base.nearest import nearest
 from sim.command import Parser
 from sim.platform import cluster
 from sim.platform.cluster import Cluster

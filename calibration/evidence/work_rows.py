@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from calibration.evidence.host_speeds import QUARTERS
 from calibration.evidence.seats import Placement
 from sim.base.errors import WrongSetting
 from sim.job import replay
-from sim.model.costs import TO_DEVICE, TO_HOST, WARMING, cold_share
+from sim.model.costs import COLD_AFTER_S, COLD_FROM_S, TO_DEVICE, TO_HOST
 from sim.recording.traces import Trace
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class Rows:
     Args:
         table: a row an activity after warm-up: run (index of the trace), rank, step, quarter of the run (0 to 3; -1 in shorter ones),
             activity (a field of sim.model.costs.Costs, for computation `compute` or `partition`), amount (samples or bytes), turns
-            (of the loop; 1), seconds (of a core), cold (the rank's coldness, 0 to 1, see sim.model.costs.cold_share), induced
+            (of the loop; 1), seconds (of a core), cold (the rank's coldness, 0 to 1), induced
             (whether the rank's idling in that run is induced), group (by the run, its settings and the induced sleep, which do not
             depend on noise).
         hidden: relative spread of the computation, for each (run, rank) whose sleeps had to be separated.
@@ -82,12 +83,13 @@ def measured(traces: list[Trace], place: Placement, contention: float = 0.0, swi
 def _table(trace: Trace, place: Placement, contention: float, switching: float) -> pd.DataFrame:
     header, rows = trace.header, trace.rows
     seconds = core_seconds(rows, place, contention, switching)
+    idling = np.log(np.clip(idle_s(rows, header.servers), COLD_FROM_S, COLD_AFTER_S) / COLD_FROM_S)
     rows = rows.assign(
         seconds=seconds,
         turns=1,
         level=_sleep_level(rows),
         amount=rows["bytes"],
-        cold=cold_share(idle_s(rows, header.servers)),
+        cold=idling / math.log(COLD_AFTER_S / COLD_FROM_S),  # it grows by as much with each doubling
     )
     # Ranks idle for reasons of their own where some sleep, or workers never wait. Others wait long where they work fast.
     induced = header.protocol == RENEWING or bool((rows["activity"] == "sleep").any())
@@ -118,7 +120,7 @@ def idle_s(rows: pd.DataFrame, servers: int) -> np.ndarray:
 
     The simulator counts alike. Packing is work, and leaves a rank warm.
     """
-    heavy = rows["activity"].isin([*WARMING, "update"]) & ~_taken_up(rows, servers)
+    heavy = rows["activity"].isin(["compute", "pack", TO_HOST, "update"]) & ~_taken_up(rows, servers)
     found = rows[heavy].sort_values(["rank", "start_s"], kind="stable")
     before_s = found.groupby("rank")["end_s"].shift(fill_value=0.0)
     seconds = (found["start_s"] - before_s).clip(lower=0.0).where(~found["activity"].isin(FOLLOWING), 0.0)

@@ -24,8 +24,7 @@ from calibration.importers.table_names import (
     words,
 )
 from sim.base import tables
-from sim.base.errors import WrongSetting
-from sim.base.nearest import nearest
+from sim.base.errors import WrongSetting, nearest
 from sim.base.ranges import LONGEST_S, SHORTEST_S
 
 if TYPE_CHECKING:

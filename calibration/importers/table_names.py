@@ -6,8 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from sim.base.errors import WrongSetting
-from sim.base.nearest import nearest
+from sim.base.errors import WrongSetting, nearest
 from sim.base.units import parts
 
 STEP, RANK, SECONDS, COMPUTE, SAMPLES = "step", "rank", "seconds", "compute_s", "samples"

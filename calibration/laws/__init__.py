@@ -36,9 +36,8 @@ def main(argv: list[str] | None = None) -> int:
     """
     given = parser().parse_args(argv)
     from calibration.laws import report
-    from sim.base.files import check_ending, check_outputs
+    from sim.base.files import check_outputs
 
-    check_outputs([("--output", given.output)], [given.file])
-    check_ending("--output", given.output, (".toml",))
+    check_outputs([("--output", given.output, (".toml",))], [given.file])
     report.run(given)
     return 0

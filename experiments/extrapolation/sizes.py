@@ -223,7 +223,7 @@ def answered(profile: Cluster, hosts: int, gpus_per_host: int, batch: int, minib
     (host,) = profile.hosts
     larger = host.model_copy(update={name: max(gpus_per_host, getattr(host, name)) for name in ("gpus", "cores")})
     read, wide = options.Readers(), profile.model_copy(update={"hosts": (larger,)})
-    read.cluster = lambda _: wide  # type: ignore[assignment, misc]
+    read.cluster = lambda _: wide  # type: ignore[assignment]
     sizes = ["--hosts", str(hosts), "--per-host", str(gpus_per_host), "--batch", str(batch * minibatches)]
     sizes += ["--set", f"accumulate={minibatches}"] * (minibatches > 1)
     given = run.parser().parse_args(["--cluster", profile.name, *sizes, *STEPS])

@@ -13,8 +13,7 @@ import numpy as np
 
 from real.launching import mpirun, ranks
 from sim import command, protocols
-from sim.base.errors import WrongSetting
-from sim.base.nearest import nearest
+from sim.base.errors import WrongSetting, nearest
 from sim.language import event
 from sim.language.job import Job
 from sim.language.learning import Chain, Values

@@ -75,7 +75,7 @@ def show(base: Learned, compared: Sequence[Compared]) -> None:
 def plot(path: str, base: Learned, compared: Sequence[Compared], asked: str) -> None:
     """Draw the curves of all runs, in all panels; `asked` is the command line."""
     jobs = {in_words(base): base.curves} | {change: one.curves for change, one in compared}
-    panels.picture(jobs, LEARNING, path, about(asked, [base.scenario.seed]))
+    panels.draw_curves(jobs, LEARNING, path, about(asked, [base.scenario.seed]))
 
 
 def in_words(found: Learned) -> str:

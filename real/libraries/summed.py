@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -14,6 +15,7 @@ from real.recording.recorder import Recorder
 from real.training.gradients import Gradients
 from real.training.trainee import Trainee, Training
 from sim.job.scenario import Scenario
+from sim.laws.base import Sleeps
 from sim.model.sizes import ITEM_BYTES
 from sim.recording.traces import NOBODY, Activity
 
@@ -132,7 +134,7 @@ class SummedRank:
     ):
         self.rank, self.scenario, self.recorder, self._clock = comm.rank if comm else 0, scenario, recorder, clock
         self._trainee, self._gradients, self._step = trainee, trainee.gradients, 0
-        self._sleeps = scenario.draws.every_sleep(replication, scenario.worker_number(self.rank))
+        self._sleeps = Sleeps(partial(scenario.draws.sleeps, replication, scenario.worker_number(self.rank)))
         self.parameters, self._sum = trainee.initial().copy(), np.empty_like(trainee.initial())
         self.evaluations: list[tuple[int, float, float]] = []
 
@@ -156,7 +158,8 @@ class SummedRank:
             start_s = self.now_s
             self._trainee.optimiser.apply(whole, self.parameters, self._sum, samples)
             self._record("update", start_s, samples=samples, bytes=ITEM_BYTES * self._sum.size, version=self._step + 1)
-            if self.rank == 0 and scenario.evaluates(self._step):
+            due = scenario.test_size > 0 and (self._step + 1) % scenario.evaluate_every == 0
+            if self.rank == 0 and due:
                 self._evaluate()
 
     def _sleep(self) -> None:

@@ -62,16 +62,12 @@ def widened(pair: tuple[float, float], middle: float, unknown: list[Unknown]) ->
 def unknowns(scenario: Scenario, outcome: Outcome) -> list[Unknown]:
     """All unknowns of a simulated job; of costs that are the user's own only the errors that they state themselves."""
     step_s = shares.mean_step_s(outcome)
-    found = [*residuals(scenario, step_s, outcome.ends), *_of_quantities(scenario, outcome)]
-    short = len(outcome.step_s) == 1 and not np.isfinite(outcome.interval()).all()
-    return found or ([_of_law(scenario)] if short else [])
-
-
-def _of_quantities(scenario: Scenario, outcome: Outcome) -> Iterator[Unknown]:
-    """Numbers that are not known exactly, as far as they move a step when they are simulated; by a bound where they were not."""
+    found = residuals(scenario, step_s, outcome.ends)
     for one, (slower, faster) in effects(scenario, outcome):
         shared = ((one.cause, slower, faster),) if one.cause else ()
-        yield Unknown(slower, faster, shared, one.number, one.source)
+        found.append(Unknown(slower, faster, shared, one.number, one.source))
+    short = len(outcome.step_s) == 1 and not np.isfinite(outcome.interval()).all()
+    return found or ([_of_law(scenario)] if short else [])
 
 
 def effects(scenario: Scenario, outcome: Outcome) -> list[tuple[Quantity, tuple[float, float]]]:

@@ -6,8 +6,8 @@ from collections import Counter
 
 import numpy as np
 
-from sim.answers import bounds, shares, sources, staleness, summary
-from sim.answers.outcome import Outcome
+from sim.answers import bounds, shares, sources, summary
+from sim.answers.outcome import Outcome, staleness_of
 from sim.base.errors import printable
 from sim.job import gpu_memory, reading
 from sim.job.header import measured
@@ -28,7 +28,7 @@ def notes(scenario: Scenario, outcome: Outcome, world: str, trace: Trace | None 
     """The notes to an answer, a line each; empty if there are none."""
     missed = outcome.staleness
     if missed is None and scenario.protocol.stale and scenario.served and trace is not None:
-        missed = staleness.of_trace(trace)
+        missed = staleness_of(trace)
     found = [] if missed is None else [_of_staleness(missed)]
     if scenario.unused:
         found.append(f"{scenario.protocol.name} does not use {', '.join(scenario.unused)}")

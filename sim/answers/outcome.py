@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -58,16 +58,6 @@ class Outcome:
         if len(self.step_s) > 1:
             return interval.of_runs(self.throughput(), level)
         return interval.of_batches(self.step_s[0], self.samples[0], level)
-
-
-def some(outcome: Outcome, runs: slice) -> Outcome:
-    """Some replications of an outcome."""
-    return replace(
-        outcome,
-        step_s=outcome.step_s[runs],
-        samples=outcome.samples[runs],
-        idle_fraction=outcome.idle_fraction[runs],
-    )
 
 
 def join(outcomes: Sequence[Outcome]) -> Outcome:
@@ -157,6 +147,16 @@ def _idle_fraction(trace: Trace, start_s: float, end_s: float) -> np.ndarray:
     inside_s = waits["end_s"].clip(upper=end_s) - waits["start_s"].clip(lower=start_s)
     idle_s = np.bincount(waits["rank"].to_numpy(int), inside_s.clip(lower=0).to_numpy(float), trace.header.ranks)
     return idle_s / (end_s - start_s)
+
+
+def staleness_of(trace: Trace) -> np.ndarray:
+    """Updates that each gradient had missed when the first server added it, shape (gradients,), after warm-up."""
+    rows = trace.rows[trace.rows["rank"] == 0]
+    rows = rows[rows["activity"].isin(["reduce", "update"])].sort_values(["end_s", "start_s"], kind="stable")
+    made = (rows["activity"] == "update").cumsum()
+    added = rows["activity"] == "reduce"
+    warm = made >= trace.header.warmup * trace.header.updates_per_step
+    return (made - rows["version"])[added & warm].to_numpy(int)
 
 
 class Amount(NamedTuple):

@@ -9,6 +9,7 @@ that is known badly would move the answer with the number of runs, and with it a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from math import exp, log, log1p
@@ -303,25 +304,17 @@ LEAST_MOVED = 0.01  # of a step: what can move it by less is bounded, and not si
 
 
 def at_ends(scenario: Scenario, step_s: float) -> dict[str, list[Scenario]]:
-    """By key of each quantity that counts, the job at its ends.
+    """By key of each quantity that counts, the job at its ends, unless one of these is beyond what can be simulated.
 
     Args:
         step_s: seconds of a step of the answer.
     """
     found = {}
     for quantity in of(scenario):
-        jobs = _jobs(scenario, quantity) if max(quantity.bound(step_s)) >= LEAST_MOVED else []
-        if jobs:
-            found[quantity.key] = jobs
+        if max(quantity.bound(step_s)) >= LEAST_MOVED:
+            with suppress(WrongSetting):
+                found[quantity.key] = [quantity.put(scenario, side * END) for side in quantity.sides]
     return found
-
-
-def _jobs(scenario: Scenario, quantity: Quantity) -> list[Scenario]:
-    """None where an end is beyond what can be simulated."""
-    try:
-        return [quantity.put(scenario, side * END) for side in quantity.sides]
-    except WrongSetting:
-        return []
 
 
 def off(middle: float, ends: Iterable[float]) -> tuple[float, float] | None:

@@ -46,18 +46,12 @@ def deadline(seconds: float, failure: Callable[[BaseException], Exception]) -> I
         raise failure(error) from None
 
 
-def within(limit_s: float) -> AbstractContextManager[None]:
+def ended_after(seconds: float, said: str) -> AbstractContextManager[None]:
     """Whatever runs within it ends after so many seconds of this thread's processor time, however busy the machine is.
 
     Raises:
-        RunFailed: it was not over by then; with the line of the user's text that ran.
+        RunFailed: it was not over by then; with the line of the user's text that ran, and these words.
     """
-    said = f"no end within {limit_s:g} s of processor time: a loop that does not end"
-    return ended_after(limit_s, f"{said}, or a job for which --time-limit SECONDS has to be longer")
-
-
-def ended_after(seconds: float, said: str) -> AbstractContextManager[None]:
-    """The same, with other words behind the line of the user's text."""
 
     def failure(error: BaseException) -> RunFailed:
         place = own.place(error)

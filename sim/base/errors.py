@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
+from collections.abc import Iterable
 
 LONGEST = 300  # characters of what was given
+NEAR = 0.5  # of two names: the share of letters that they have in common, in order
 # Characters that move a terminal's cursor, colour it or turn the direction of text: C0 and C1, separators, bidirectional ones.
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
@@ -59,6 +62,17 @@ def _shown(given: object) -> str:
     except ValueError:  # an integer of more digits than Python writes
         return "a number of thousands of digits"
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
+
+
+def nearest(given: object, known: Iterable[object], most: int = 1) -> str:
+    """The known names that were probably meant, as a question to add to a refusal; empty if none is near.
+
+    >>> nearest("abm", ["amb", "fmb"]), nearest("abm", ["amb", "fmb", "abc"], 2)
+    (' (did you mean amb?)', ' (did you mean amb or abc?)')
+    """
+    names = {str(name).lower(): str(name) for name in known}
+    found = [names[near] for near in difflib.get_close_matches(str(given).lower(), names, n=most, cutoff=NEAR)]
+    return f" (did you mean {' or '.join(found)}?)" if found else ""
 
 
 OTHERWISE = {  # pydantic's complaints, in a file's words

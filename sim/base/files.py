@@ -7,9 +7,10 @@ import os
 import secrets
 import stat
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from sim.base.errors import RunFailed, WrongSetting, from_validation, of_system
 
@@ -69,6 +70,19 @@ def read_toml(path: str | Path, what: str) -> dict:
         raise WrongSetting(what, str(path), f"a TOML file ({error})") from error
 
 
+def read_json(text: str | bytes, what: str, source: str, allowed: str) -> dict:
+    """The object in a text of JSON; WrongSetting about the source if there is none."""
+    import json
+
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise WrongSetting(what, source, f"{allowed} ({error})") from error
+    if not isinstance(found, dict):
+        raise WrongSetting(what, source, allowed)
+    return found
+
+
 def validated(model, table: dict, source: str):
     """`table` as a `model` (pydantic); a wrong key, unit or value is a WrongSetting about `source`."""
     from pydantic import ValidationError
@@ -79,11 +93,14 @@ def validated(model, table: dict, source: str):
         raise from_validation(source, error, model) from error
 
 
-def check_output(option: str, path: str | Path | None) -> None:
+def check_output(option: str, path: str | Path | None, endings: Collection[str] = ()) -> None:
     """Refuse an output file that could not be written, before anything is run for it; None is fine.
 
+    Args:
+        endings: see `check_ending`.
+
     Raises:
-        WrongSetting: no name, a folder or a device, a name too long, or a folder that is not there or cannot be written.
+        WrongSetting: no name, a folder or a device, a name too long, another ending, or a folder that is not there or cannot be written.
     """
     if path is None:
         return
@@ -105,18 +122,19 @@ def check_output(option: str, path: str | Path | None) -> None:
     if not path.resolve().parent.is_dir():
         raise WrongSetting(option, str(path), "a file in a folder that exists")
     check_folder(option, path, path.resolve().parent)
+    check_ending(option, path, endings)
 
 
 def check_ending(option: str, path: str | Path | None, endings: Collection[str]) -> None:
     """Refuse a file whose name does not end as its format's files do, before anything is run for it; None is fine.
 
     Args:
-        endings: of all formats that can be written, such as .json.
+        endings: of all formats that can be written, such as .json; any name if empty.
 
     Raises:
         WrongSetting: another ending.
     """
-    if path is not None and Path(path).suffix not in endings:
+    if path is not None and endings and Path(path).suffix not in endings:
         *others, last = endings
         raise WrongSetting(option, str(path), f"a name that ends in {', '.join(others)}{' or ' * bool(others)}{last}")
 
@@ -129,11 +147,11 @@ def check_folder(option: str, given: str | Path, folder: Path) -> None:
         raise WrongSetting(option, str(given), f"in a folder that can be written ({of_system(error)})") from error
 
 
-def check_outputs(outputs: Iterable[tuple[str, str | None]], inputs: Iterable[str | None] = ()) -> None:
+def check_outputs(outputs: Sequence[tuple[Any, ...]], inputs: Iterable[str | None]) -> None:
     """Refuse output files of which one could not be written, or would overwrite another or an input.
 
     Args:
-        outputs: options, and what was given with each.
+        outputs: of each the option, what was given with it, and the endings of its formats, if only some can be written.
         inputs: files that the same command reads.
 
     Raises:
@@ -141,13 +159,15 @@ def check_outputs(outputs: Iterable[tuple[str, str | None]], inputs: Iterable[st
     """
     # Whoever reads a name with a NUL refuses that one.
     taken = {os.path.realpath(path) for path in inputs if path and "\0" not in path}
-    for option, path in outputs:
+    for option, path, *_ in outputs:
         check_output(option, path)
         if path is None:
             continue
         if os.path.realpath(path) in taken:
             raise WrongSetting(option, path, "a file that this command does not read or write otherwise")
         taken.add(os.path.realpath(path))
+    for option, path, *endings in outputs:
+        check_ending(option, path, *endings or [()])
 
 
 def write_whole(path: str | Path, write: Callable[[Path], object]) -> None:

@@ -46,8 +46,3 @@ def need(*modules: str) -> None:
     for module in modules:
         if find_spec(module) is None:
             raise missing(module)
-
-
-def told(error: ImportError) -> str | None:
-    """The line for a failed import; None if it is not of a library of EXTRAS."""
-    return str(missing(error.name)) if error.name in EXTRAS else None

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Iterator
+from functools import cache
 from typing import Any, Self
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from sim.base.errors import WrongValue, from_validation
-from sim.base.nearest import nearest
+from sim.base.errors import WrongValue, from_validation, nearest
 
 
 class Checked(BaseModel):
@@ -37,6 +37,12 @@ class Checked(BaseModel):
             raise WrongValue(found.setting, found.given, found.allowed) from error
 
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]  # files are validated as a whole, and not class by class
+
+
+@cache
+def validator(kind: Any) -> TypeAdapter:
+    """The validator of a type, which takes longer to make than to use."""
+    return TypeAdapter(kind)
 
 
 def allowed_keys(model: type[BaseModel], where: tuple[str | int, ...]) -> str:

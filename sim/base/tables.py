@@ -14,9 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sim.base.errors import WrongSetting
+from sim.base.errors import WrongSetting, nearest
 from sim.base.files import check_size, reading
-from sim.base.nearest import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -206,19 +205,16 @@ def matrix(path: str | Path, column: str, what: str) -> list[list[float]]:
     Raises:
         WrongSetting: see `read` and `numbers`; a rank lacks a step that another one has, or has it twice.
     """
-    import numpy as np
+    import pandas as pd
 
     table = read(path, what)
     ranks, steps = (numbers(table, name, path, most=1e12) for name in ("rank", "step"))
     values = numbers(table, column, path)
-    rows, row = np.unique(ranks, return_inverse=True)
-    columns, place = np.unique(steps, return_inverse=True)
-    if len(rows) * len(columns) != len(values) or len(np.unique(row * len(columns) + place)) != len(values):
-        given = f"{len(values)} rows of {len(rows)} ranks and {len(columns)} steps"
+    found = pd.Series(values, [ranks, steps])
+    if found.index.has_duplicates or (by_rank := found.unstack()).isna().any(axis=None):
+        given = f"{len(values)} rows of {len(set(ranks))} ranks and {len(set(steps))} steps"
         raise WrongSetting(f"{path}: rows", given, "one row for each rank and step")
-    found = np.empty((len(rows), len(columns)))
-    found[row, place] = values
-    return found.tolist()
+    return by_rank.to_numpy().tolist()
 
 
 def flattened(table: dict, path: str = "") -> Iterator[tuple[str, str]]:

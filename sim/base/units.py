@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from functools import cache
 
@@ -121,3 +121,26 @@ def parts(text: str) -> Iterator[str]:
         else:
             part += letter
     yield part
+
+
+def assigned(
+    option: str, texts: Iterable[str], allowed: str = "NAME=VALUE", sign: str = "=", of_all: bool = False
+) -> dict[str, str]:
+    """What each name is given in texts of NAME=VALUE, or with another sign.
+
+    Args:
+        of_all: whether VALUE alone is that of all, whose name is empty.
+
+    Raises:
+        WrongSetting: a text has no name or no value, or a name is there twice.
+    """
+    found: dict[str, str] = {}
+    for text in texts:
+        alone = of_all and sign not in text
+        name, value = ("", text.strip()) if alone else map(str.strip, text.partition(sign)[::2])
+        if not (value and (name or alone)):
+            raise WrongSetting(option, text, allowed)
+        if name in found:
+            raise WrongSetting(option, text, f"each name once: {name or 'that of all'} was given before")
+        found[name] = value
+    return found

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sim.laws import checked
-from sim.laws.base import Law, Sleeps, Steps, joined
+from sim.laws.base import Law, Steps, joined
 from sim.laws.randomness import STATES, RandomStreams, Stream, generator
 
 if TYPE_CHECKING:
@@ -52,10 +51,6 @@ class Draws:
         """
         found = self._sequence("sleeps", self._random(replication, call), worker)
         return found if isinstance(self._scenario.stragglers, Law) else Steps(found.first, found.sole)
-
-    def every_sleep(self, replication: int, worker: int) -> Sleeps:
-        """The same, one after another, however many there are in a step."""
-        return Sleeps(partial(self.sleeps, replication, worker))
 
     def noise(self, replication: int, worker: int) -> Stream | Steps:
         """Factors on the computing of a worker by its number: the noise of the costs times the factors of stragglers."""

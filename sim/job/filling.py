@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sim.base.errors import WrongSetting
-from sim.platform.cluster import UNCOUNTED
 
 if TYPE_CHECKING:
     from sim.model.workload import Workload
@@ -55,6 +54,8 @@ def is_filled(cluster: Cluster) -> bool:
 
 def takes_any(cluster: Cluster) -> bool:
     """Whether it is a profile whose source did not say how many hosts, or how many ranks of its host, there were."""
+    from sim.platform.cluster import UNCOUNTED  # when it is needed, so that help loads no clusters
+
     hosts = cluster.hosts
     return bool(cluster.provenance) and (
         sum(host.count for host in hosts) == UNCOUNTED or any(host.slots == UNCOUNTED for host in hosts)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, field, fields
-from functools import cache
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, ValidationError
 
 from sim.base.errors import WrongSetting, from_validation
+from sim.base.files import read_json
+from sim.base.models import validator
 from sim.base.ranges import MOST, MOST_CORES, MOST_RANKS, MOST_VARIABLES, Count, CountIfAny, Layers, Ranks, RanksIfAny
 
 SCHEMA = "trace/2"  # in trace/1, where variables were placed and how a run trained were not said
@@ -140,13 +141,12 @@ class Header:
         """The library that computed a real run; None of other runs."""
         return self.training.engine if self.training and self.measured else None
 
-    def same_job(self, other: Header) -> bool:
-        """Whether both have the same job and world. Their hosts and outcomes may differ."""
-        return self.job == other.job
-
     @property
     def job(self) -> str:
-        """The header as in a file: tuples of settings are lists there. Operations that a run counted are no part of the job."""
+        """What is equal in headers of the same job and world, whose hosts and outcomes may differ: as in a file, where tuples are lists.
+
+        Operations that a run counted are no part of the job.
+        """
         job = {name: value for name, value in asdict(self).items() if name not in RECORDED}
         if self.model is not None:
             job |= {"digest": "", "model": self.model | {"flops_per_sample": None}}
@@ -191,29 +191,18 @@ def checked(text: str | bytes, source: str) -> Header:
     Raises:
         WrongSetting: no JSON, another schema, a field missing, of another type or out of its range.
     """
-    try:
-        table = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise WrongSetting("trace file", source, WRITTEN) from error
-    if not isinstance(table, dict):
-        raise WrongSetting("trace file", source, WRITTEN)
+    table = read_json(text, "trace file", source, WRITTEN)
     if table.get("schema") != SCHEMA:
         raise WrongSetting(f"{source}: schema", table.get("schema"), f"{SCHEMA} (record it again)")
     missing = [one.name for one in fields(Header) if one.name not in table]
     if missing:
         raise WrongSetting(f"{source}: {missing[0]}", None, "this key")
     try:
-        header = _headers().validate_json(text)
+        header = validator(Header).validate_json(text)
     except ValidationError as error:
         raise from_validation(source, error) from error
     _check_ranks(header, source)
     return header
-
-
-@cache
-def _headers() -> TypeAdapter[Header]:
-    """Its validator, which takes longer to make than to use."""
-    return TypeAdapter(Header)
 
 
 def _check_ranks(header: Header, source: str) -> None:

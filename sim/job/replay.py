@@ -16,16 +16,14 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, fields
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from sim.base.errors import WrongSetting, from_validation
 from sim.base.files import validated
+from sim.base.models import validator
 from sim.job.header import Header, checked
 
 if TYPE_CHECKING:
-    from pydantic import TypeAdapter
-
     from sim.job.scenario import Scenario
     from sim.laws import Stragglers
     from sim.model.workload import Workload
@@ -67,20 +65,12 @@ def law_of(header: Header) -> Stragglers:
     """The law of a run's sleeps, or of what else slowed its workers down; WrongSetting if it is none."""
     from pydantic import ValidationError
 
-    try:
-        return _laws().validate_python(header.law)
-    except ValidationError as error:
-        raise from_validation("law", error) from error
-
-
-@cache
-def _laws() -> TypeAdapter[Stragglers]:
-    """Any law's validator, which takes longer to make than to use."""
-    from pydantic import TypeAdapter
-
     from sim.laws import AnyStragglers
 
-    return TypeAdapter(AnyStragglers)
+    try:
+        return validator(AnyStragglers).validate_python(header.law)
+    except ValidationError as error:
+        raise from_validation("law", error) from error
 
 
 def workload_of(header: Header) -> Workload:

@@ -6,13 +6,14 @@ from collections import Counter
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import chain, islice, repeat
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from sim.base.errors import WrongSetting
 from sim.base.ranges import LONGEST_S, MOST_RANKS, SHORTEST_S, check_integer
 from sim.job import measured_steps, named_gpus, reading
 from sim.job.draws import Draws
 from sim.job.header import JOB
+from sim.job.replay import header_of
 from sim.job.traffic import Traffic
 from sim.language import library
 from sim.language.text import Text
@@ -25,9 +26,6 @@ from sim.platform import named_links
 from sim.platform.cluster import Cluster, Host, Link, one_rank_a_host
 from sim.platform.named_links import LINK
 from sim.protocols.base import Protocol, with_settings
-
-if TYPE_CHECKING:
-    from sim.job.header import Header
 
 LATER: Any = None  # of fields that __post_init__ fills where they are not given
 KINDS = {  # of fields that are objects, and what makes one
@@ -94,6 +92,7 @@ class Scenario:
     placement: str = "round-robin"
     variable_partitions: int = 1
     servers_on: str = "own"
+    header = header_of
     unused: ClassVar[tuple[str, ...]] = ()  # options of servers that were given, and that this protocol does not use
 
     def __post_init__(self):
@@ -354,10 +353,6 @@ class Scenario:
         """Whether costs are measured on the cluster, or given for the workload."""
         return "costs" in self.workload.model_fields_set or self.cluster.costs_of(self.workload) is not None
 
-    def evaluates(self, step: int) -> bool:
-        """Whether the master evaluates at the end of this step."""
-        return self.test_size > 0 and (step + 1) % self.evaluate_every == 0
-
     @cached_property
     def sum_library(self) -> str:
         """The library that sums: NCCL where all workers have GPUs, Gloo under PyTorch on cores, and else MPI, as in runs over it."""
@@ -413,9 +408,3 @@ class Scenario:
     def slowed(self) -> bool:
         """Whether any stragglers are induced."""
         return self.stragglers != Constant(value=0)
-
-    def header(self, world: str, replication: int = 0, **recorded) -> Header:
-        """The head of a trace of this scenario, see sim.job.replay.header_of."""
-        from sim.job import replay
-
-        return replay.header_of(self, world, replication, **recorded)

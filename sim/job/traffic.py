@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from sim.model.sizes import HEADER_BYTES, ITEM_BYTES
-from sim.model.variable_placement import placed, server_bytes, server_slices
+from sim.model.variable_placement import placed, server_slices
 from sim.model.workload import Variable
 
 if TYPE_CHECKING:
@@ -36,7 +36,8 @@ class Traffic:
     @cached_property
     def server_bytes(self) -> list[int]:
         """Bytes of a message with all that a server holds, shape (servers,)."""
-        return server_bytes(*self._given)
+        sizes = (sum(piece.stop - piece.start for piece in pieces) for pieces in self.server_slices)
+        return [HEADER_BYTES + ITEM_BYTES * size for size in sizes]
 
     @cached_property
     def server_slices(self) -> list[list[slice]]:

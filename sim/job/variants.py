@@ -85,31 +85,25 @@ def _settled(scenario: Scenario, machines: Iterable[Host], costs: Costs) -> Scen
     cluster, workload = scenario.cluster, scenario.workload
     if cluster.costs_of(workload) is None:
         workload = workload.model_copy(update={"costs": costs})
-        return replace(scenario, cluster=cluster.model_copy(update={"hosts": hosts}), workload=workload)
-    known = {"costs": cluster.costs | {workload.name: costs}, "hosts": hosts}
-    return replace(scenario, cluster=cluster.model_copy(update=known))
-
-
-def slowest(scenario: Scenario) -> dict[int, int]:
-    """How many workers are on each entry of the cluster's hosts that computes slowest; empty if all are alike."""
-    workers = Counter(scenario.places[host] for host in scenario.computing_hosts)
-    speeds = {scenario.places[host]: scenario.machines[host].speed for host in scenario.computing_hosts}
-    least, most = min(speeds.values()), max(speeds.values())
-    if least >= ALIKE * most:
-        return {}
-    return {place: workers[place] for place, speed in sorted(speeds.items()) if speed * ALIKE <= least}
+        return replace(scenario.on(hosts=hosts), workload=workload)
+    return scenario.on(costs=cluster.costs | {workload.name: costs}, hosts=hosts)
 
 
 def without_slowest(scenario: Scenario) -> Scenario | None:
     """The job without the hosts whose workers compute slowest; None if all are alike, or a server is there, or no such job can be."""
-    slow = slowest(scenario)
+    workers = Counter(
+        scenario.places[host] for host in scenario.computing_hosts
+    )  # by the entry of the cluster's hosts, as below
+    speeds = {scenario.places[host]: scenario.machines[host].speed for host in scenario.computing_hosts}
+    least, most = min(speeds.values()), max(speeds.values())
+    slow = {place for place, speed in speeds.items() if speed * ALIKE <= least}
     servers = {scenario.places[host] for host in scenario.hosts[: scenario.servers]}
-    if not slow or (scenario.servers_on == "own" and servers & slow.keys()):
+    if least >= ALIKE * most or (scenario.servers_on == "own" and servers & slow):
         return None
     hosts = tuple(host for place, host in enumerate(scenario.cluster.hosts) if place not in slow)
     cluster = scenario.cluster.model_copy(update={"hosts": hosts})
     try:
-        return replace(scenario, cluster=cluster, workers=scenario.workers - sum(slow.values()))
+        return replace(scenario, cluster=cluster, workers=scenario.workers - sum(workers[place] for place in slow))
     except WrongSetting:  # as stragglers of a rank that is gone
         return None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Annotated
 
 import numpy as np
@@ -18,7 +17,6 @@ COLD_FROM_S, COLD_AFTER_S = 2e-3, 8e-3
 TRAINING = 3  # times the operations of a forward pass: the backward pass takes two forward passes
 FORWARD = 1 / TRAINING  # of computing a gradient
 TO_DEVICE, TO_HOST = "copy to device", "copy to host"  # activities
-WARMING = ("compute", "pack", TO_HOST)  # activities of a gradient after which a rank is warm, as after an update
 OFF_ONE = 0.05  # largest distance of the mean of a factor's law from 1
 
 
@@ -46,11 +44,6 @@ class Line(Checked):
     def times(self, factor: float) -> Line:
         """The line of what takes so many times as long."""
         return Line(**{name: factor * seconds for name, seconds in self})
-
-
-def cold_share(idle_s):
-    """The coldness of a rank after so many idle seconds, from 0 to 1: it grows by as much with each doubling."""
-    return np.log(np.clip(idle_s, COLD_FROM_S, COLD_AFTER_S) / COLD_FROM_S) / math.log(COLD_AFTER_S / COLD_FROM_S)
 
 
 def _of_mean_one(law: Law) -> Law:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -10,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field
 
 from sim.base.errors import WrongSetting
-from sim.base.files import check_size, reading, validated
+from sim.base.files import check_size, read_json, reading, validated
 from sim.model.workload import Workload
 from sim.zoo import transformer
 from sim.zoo.transformer import LONGEST_TRAINED
@@ -101,25 +100,14 @@ def read(path: str) -> tuple[Workload, list[str]]:
     Raises:
         WrongSetting: a file that is no such configuration, or of another kind of model.
     """
-    table, notes = _of_configuration(path, _configuration(path))
+    with reading("from", path):
+        check_size("from", path)
+        text = Path(path).read_bytes()
+    allowed = "the config.json of a model of Hugging Face's; of other models a program has trainsim.model"
+    table, notes = _of_configuration(path, read_json(text, "from", path, allowed))
     name = Path(path).stem
     called = Path(path).resolve().parent.name or name if name == "config" else name
     return validated(Workload, {"name": called, **table}, path), notes
-
-
-def _configuration(path: str) -> dict:
-    allowed = "the config.json of a model of Hugging Face's; of other models a program has trainsim.model"
-    try:
-        with reading("from", path):
-            check_size("from", path)
-            found = json.loads(Path(path).read_bytes())
-    except WrongSetting:
-        raise
-    except (ValueError, RecursionError) as error:
-        raise WrongSetting("from", path, f"{allowed} ({error})") from error
-    if not isinstance(found, dict):
-        raise WrongSetting("from", path, allowed)
-    return found
 
 
 def _of_configuration(path: str, found: dict) -> tuple[dict, list[str]]:

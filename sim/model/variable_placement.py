@@ -14,10 +14,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from sim.base.errors import WrongSetting
-from sim.base.nearest import nearest
+from sim.base.errors import WrongSetting, nearest
 from sim.base.ranges import MOST_VARIABLES
-from sim.model.sizes import HEADER_BYTES, ITEM_BYTES
 
 if TYPE_CHECKING:
     from sim.model.workload import Variable
@@ -102,11 +100,3 @@ def check_strategy(name: str) -> None:
     """Raise WrongSetting for what is no strategy, also where nothing is placed."""
     if name not in STRATEGIES:
         raise WrongSetting("--placement", name, ", ".join(STRATEGIES) + nearest(name, STRATEGIES))
-
-
-def server_bytes(
-    variables: Sequence[Variable], servers: int, strategy: str = "round-robin", parts: int = 1
-) -> list[int]:
-    """Bytes of a message with all variables of each server of `server_slices`, shape (servers,); header and float32 numbers."""
-    held = server_slices(tuple(variables), servers, strategy, parts)
-    return [HEADER_BYTES + ITEM_BYTES * sum(piece.stop - piece.start for piece in pieces) for pieces in held]

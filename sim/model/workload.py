@@ -12,10 +12,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from sim import zoo
-from sim.base.errors import WrongSetting
-from sim.base.files import check_ending, check_output, names_a_file, read_toml, text_of, validated, write_text
+from sim.base.errors import WrongSetting, nearest
+from sim.base.files import check_output, names_a_file, read_toml, text_of, validated, write_text
 from sim.base.models import Checked
-from sim.base.nearest import nearest
 from sim.base.ranges import (
     MOST_PARAMETERS,
     MOST_VARIABLES,
@@ -232,8 +231,7 @@ class Workload(Checked):
         from sim.model import workload_text
 
         path = text_of("path", path)
-        check_output("path", path)
-        check_ending("path", path, (".toml",))
+        check_output("path", path, (".toml",))
         write_text(path, workload_text.of(self))
 
     @property

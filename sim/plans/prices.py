@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sim.base.errors import WrongSetting
-from sim.base.nearest import nearest
+from sim.base.errors import WrongSetting, nearest
 from sim.base.ranges import MOST_RANKS
 from sim.platform import catalogue, cluster
 from sim.platform.catalogue import OFFERS

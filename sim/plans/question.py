@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -217,25 +216,3 @@ def _joined(table: Any, further: Any) -> dict[str, Any]:
     """The options' entries before the file's; a number in place of a table is that of all."""
     of_file, of_options = (one if isinstance(one, dict) else {"": one} for one in (table, further))
     return of_file | of_options
-
-
-def assignments(
-    option: str, texts: list[str], kind: Callable[[str], Any], sign: str = "=", of_all: bool = False
-) -> dict[str, Any]:
-    """The values of options given as NAME=VALUE, or with another sign, each name once.
-
-    Args:
-        of_all: whether VALUE alone is that of all, whose name is empty.
-
-    Raises:
-        WrongSetting: an option has no name or no value, or a name is there twice.
-    """
-    found: dict[str, Any] = {}
-    for text in texts:
-        name, between, value = text.partition(sign) if sign in text or not of_all else ("", sign, text)
-        if not (between and value and (name or sign not in text)):
-            raise WrongSetting(option, text, f"NAME{sign}VALUE{', or VALUE' * of_all}")
-        if name in found:
-            raise WrongSetting(option, text, f"each name once: {name or 'that of all'} was given before")
-        found[name] = kind(value)
-    return found

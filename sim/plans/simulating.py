@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sim.plans.candidates import Candidate, Effort
     from sim.plans.configurations import Configuration, Room
     from sim.sweeps.jobs import Job
-    from sim.sweeps.pools import Opened
+    from sim.sweeps.pools import Pool
 
 LONGEST_S = 60.0  # more time for a plan is for more jobs, and not for longer ones
 SPENT = 20  # steps in which ports spend what they saved before gradients queued for them: what follows lasts
@@ -44,7 +44,7 @@ class Simulating:
     def __init__(
         self,
         room: Room,
-        pool: Opened,
+        pool: Pool,
         within_s: float,
         until_s: float,
         everything: Iterable[Candidate] = (),

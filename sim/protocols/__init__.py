@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import Field, fields
 
-from sim.base.errors import WrongSetting
+from sim.base.errors import WrongSetting, nearest
 from sim.base.files import text_of
-from sim.base.nearest import nearest
 from sim.base.own import complaint, place
-from sim.base.units import quantity
+from sim.base.units import number_or_text, quantity
 from sim.language.text import kind_of
 from sim.protocols import own
 from sim.protocols.base import Protocol, protocol_of
@@ -88,20 +87,10 @@ def _value(setting: Field, text: str) -> object:
     if text == "None" and (setting.default is None or "None" in str(setting.type)):
         return None
     try:
-        if kind == "float":
-            return _number(text, setting.name.endswith("_s"))
+        if kind == "float":  # seconds with or without a unit
+            return float(quantity(number_or_text(text), "second", "80 ms") if setting.name.endswith("_s") else text)
         if kind == "bool":
             return {"true": True, "false": False}[text.lower()]
         return int(text) if kind == "int" else text
     except (ValueError, KeyError) as error:
         raise WrongSetting(f"--set {setting.name}", text, ALLOWED[kind]) from error
-
-
-def _number(text: str, in_seconds: bool) -> float:
-    """A number; of seconds, with or without a unit."""
-    try:
-        return float(text)
-    except ValueError:
-        if not in_seconds:
-            raise
-        return float(quantity(text, "second", "80 ms"))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sim import command, protocols
 from sim.base import ranges
-from sim.base.deadline import within
+from sim.base.deadline import ended_after
 from sim.base.errors import RunFailed, WrongSetting
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ LIMIT_S = 20.0  # of the processor, for a job
 LEAST_S, MOST_S = 0.01, 86400
 EXACT_S = 1e-9  # times of the engine and of the event world may differ by so much
 ALIKE = 1e-9  # weights may, as a share of the largest: sums are made in another order
+ENDLESS = "no end within {:g} s of processor time: a loop that does not end, or a job for which --time-limit SECONDS has to be longer"
 DIFFER = "a text decides by its settings and by me alone, not by random numbers or clocks of its own"
 DROPPING = "a text that drops some on purpose says so: by_arrival = True"
 
@@ -34,17 +35,12 @@ def parser() -> command.Parser:
     """The command line."""
     parser = command.Parser(prog=PROGRAM, description="Check a protocol of your own in small simulated jobs.")
     parser.add_argument("protocol", metavar="MODULE:CLASS", help="your class; or the name of one of ours")
-    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of the protocol")
-    parser.add_argument(
-        "--workload", default="mlp", metavar="NAME|FILE", help="the model; bigram has a sparse variable"
-    )
-    parser.add_argument(
-        "--time-limit",
-        type=float,
-        default=LIMIT_S,
-        metavar="SECONDS",
-        help=f"of the processor for each job (default: {LIMIT_S:g})",
-    )
+    table = f"""
+        --set  NAME=VALUE  list  a setting of the protocol
+        --workload  NAME|FILE  text=mlp  the model; bigram has a sparse variable
+        --time-limit  SECONDS  float={LIMIT_S}  of the processor for each job
+    """
+    command.add_options(parser, table)
     return parser
 
 
@@ -123,7 +119,7 @@ def checked(job: Scenario, limit_s: float = LIMIT_S) -> Checked:
     text = text_of(job)
     mistakes.check(text)
     try:
-        with within(limit_s):
+        with ended_after(limit_s, ENDLESS.format(limit_s)):
             world = ObservedWorld(job_of(job, text), text)
             found, again = outcome_of(job, world.run()), simulate(job, "auto", 1)
     except RunFailed as error:
@@ -163,7 +159,7 @@ def trained(job: Scenario, limit_s: float = LIMIT_S) -> str:
     small = Job(servers + job.workers, model.layers(1e-3, 2e-3), steps, batch=batch)
     values, weights = Values(small, model, text.data == "shared"), model.weights()
     try:
-        with within(limit_s):
+        with ended_after(limit_s, ENDLESS.format(limit_s)):
             event.run(small, text, values)
     except WrongSetting as error:
         return f"not tried: {error}"

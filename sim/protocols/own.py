@@ -6,9 +6,8 @@ import inspect
 import re
 from dataclasses import MISSING, Field, fields, is_dataclass
 
-from sim.base.errors import WrongSetting
+from sim.base.errors import WrongSetting, nearest
 from sim.base.home import installed
-from sim.base.nearest import nearest
 from sim.base.own import SOURCES, imported, sources
 from sim.language.text import Text, kind_of, require
 from sim.protocols.base import Protocol, protocol_of

@@ -62,14 +62,14 @@ UNSAID = {
 }  # in a label: said first, or elsewhere by name
 
 
-def check_path(path: str | Path, option: str = "--plot") -> None:
+def check_path(path: str | Path) -> None:
     """Refuse a picture whose ending says no format, before anything is run.
 
     Raises:
         WrongSetting: neither .png nor .pdf nor .svg.
         MissingExtra: what draws it is not installed.
     """
-    check_ending(option, path, ENDINGS)
+    check_ending("--output", path, ENDINGS)
     need("matplotlib")
 
 
@@ -89,8 +89,9 @@ def save(figure: Figure, path: str | Path, told: str = "") -> None:
     """Write the picture whole, or not at all; `told` and the version are in it. Letters of a .pdf are TrueType, as publishers want them.
 
     Raises:
-        WrongSetting: a folder that cannot be written.
+        WrongSetting: see `check_path`; or a folder that cannot be written.
     """
+    check_path(path)
     from matplotlib import rc_context
 
     metadata = {"Creator": f"anytime-trainsim {VERSION}"}
@@ -119,7 +120,6 @@ def draw(runs: list[tuple[str, Trace, Any]], path: str | Path, told: str = "") -
     Raises:
         WrongSetting: an unknown ending, or a folder that cannot be written.
     """
-    check_path(path)
     figure = new_figure(4.2, 13)
     steps, computing, total = figure.subplots(1, 3)
     for (label, trace, outcome), (colour, dash) in zip(runs, STYLES, strict=False):
@@ -137,21 +137,15 @@ def draw(runs: list[tuple[str, Trace, Any]], path: str | Path, told: str = "") -
     save(figure, path, told)
 
 
-def draw_curves(runs: list[tuple[str, Trace]], names: Sequence[str], path: str | Path, told: str = "") -> None:
-    """Draw panels of runs, each with the path of its trace: a style for each job, and a line for each replication of it.
+def draw_curves(drawn: Mapping[str, Sequence[Curves]], names: Sequence[str], path: str | Path, told: str = "") -> None:
+    """Draw panels of the curves of jobs, by their labels: a style for each job, and a line for each replication of it.
 
     Args:
         names: of panels, such as accuracy_vs_time.
 
     Raises:
-        WrongSetting: an unknown ending, a folder that cannot be written, a run without evaluations, or too many jobs.
+        WrongSetting: an unknown ending, or a folder that cannot be written.
     """
-    picture(curve_lines(runs), names, path, told)
-
-
-def picture(drawn: Mapping[str, Sequence[Curves]], names: Sequence[str], path: str | Path, told: str = "") -> None:
-    """Draw panels of curves: of the replications of each job, by the job's label; see `draw_curves`."""
-    check_path(path)
     columns = min(len(names), ABREAST)
     rows, wrapped = -(-len(names) // columns), [fill(label, LETTERS * columns) for label in drawn]
     figure = new_figure(0.6 + 0.2 * len("\n".join(wrapped).splitlines()) + 3.4 * rows, 1.6 + 4.0 * columns)

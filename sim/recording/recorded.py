@@ -15,7 +15,7 @@ from pydantic import Field
 
 from sim.base.activity import MODEL_FILE, Activity, facts_file, part_file
 from sim.base.errors import WrongSetting
-from sim.base.files import reading, validated
+from sim.base.files import read_json, reading, validated
 from sim.base.models import Checked
 from sim.base.ranges import MOST, MOST_BYTES, MOST_CORES, MOST_RANKS, CountIfAny
 from sim.job.header import LONGEST_RUN_S, Header, Training
@@ -104,17 +104,12 @@ def read(folder: Path) -> Trace:
 
 
 def _facts(folder: Path, rank: int) -> Facts:
-    import json
-
-    path = facts_file(folder, rank)
+    path, allowed = facts_file(folder, rank), f"what trainsim.Recorder has written of rank {rank}"
     with reading("trace folder", path):
         text = path.read_bytes()
-    try:
-        table = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise WrongSetting("trace folder", str(path), "a file that trainsim.Recorder has written") from error
-    if not isinstance(table, dict) or table.get("rank") != rank:
-        raise WrongSetting("trace folder", str(path), f"what trainsim.Recorder has written of rank {rank}")
+    table = read_json(text, "trace folder", str(path), allowed)
+    if table.get("rank") != rank:
+        raise WrongSetting("trace folder", str(path), allowed)
     return validated(Facts, table, str(path))
 
 

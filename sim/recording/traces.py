@@ -10,24 +10,23 @@ import json
 import os
 import zlib
 from dataclasses import asdict, dataclass
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
+from pydantic import Field, ValidationError
 
 from sim.base.activity import ACTIVITIES, HEADER_FILE, NOBODY, Activity, facts_file, part_file
-from sim.base.errors import WrongSetting
+from sim.base.errors import WrongSetting, nearest
 from sim.base.files import check_ending, reading, text_of, write_whole
 from sim.base.home import need
-from sim.base.nearest import nearest
+from sim.base.models import validator
 from sim.base.ranges import check_kind
 from sim.job import replay
 from sim.job.header import LONGEST_RUN_S, WRITTEN, Header, Training
 
 if TYPE_CHECKING:
     import pandas as pd
-    from pydantic import TypeAdapter
 
 __all__ = ["ACTIVITIES", "HEADER_FILE", "NOBODY", "Activity", "Header", "Trace", "Training", "part_file", "read"]
 
@@ -35,6 +34,9 @@ SLEEP = "sleep"
 CHECKSUM = "crc32"
 SECONDS, COUNTS = ("start_s", "end_s"), ("rank", "step", "samples", "bytes", "peer", "version")
 TYPES = {name: "float64" if name in SECONDS else "int64" for name in (*SECONDS, *COUNTS)}
+WHOLE = Annotated[int, Field(ge=-(2**63), lt=2**63)]  # those that a column holds
+KINDS = {"start_s": float, "end_s": float, "activity": str}
+ROW: Any = tuple.__class_getitem__(tuple(KINDS.get(name, WHOLE) for name in Activity._fields))
 EARLIEST_S = -60.0  # of a row: clocks of several hosts differ a little
 OF_A_BATCH = ("input", "compute")
 MOST_MINIBATCHES = 10**6  # of each rank in one update
@@ -225,9 +227,7 @@ def parsed(lines: list[bytes], source: str, first: int = 1) -> list[tuple]:
     Raises:
         WrongSetting: a line that is no row, by its number.
     """
-    from pydantic import ValidationError
-
-    row, found = _row(), []
+    row, found = validator(ROW), []
     for number, line in enumerate(lines, first):
         try:
             found.append(row.validate_json(line, strict=True))
@@ -238,17 +238,6 @@ def parsed(lines: list[bytes], source: str, first: int = 1) -> list[tuple]:
             given = line[:80].decode(errors="replace")
             raise WrongSetting(f"{source}: line {number}: {where}", given, problem["msg"]) from error
     return found
-
-
-@cache
-def _row() -> TypeAdapter:
-    """A row's validator, which takes longer to make than to use."""
-    from pydantic import Field, TypeAdapter
-
-    whole = Annotated[int, Field(ge=-(2**63), lt=2**63)]  # those that a column holds
-    kinds = [{"start_s": float, "end_s": float, "activity": str}.get(name, whole) for name in Activity._fields]
-    shape: Any = tuple.__class_getitem__(tuple(kinds))
-    return TypeAdapter(shape)
 
 
 def read_parquet(source: str) -> tuple[bytes, pd.DataFrame, int | None]:

@@ -9,15 +9,15 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from sim import needs
-from sim.answers import staleness
+from sim.answers.outcome import staleness_of
 from sim.base import own
 from sim.base.errors import RunFailed, WrongSetting
-from sim.base.threads import in_order
 from sim.language import event, mistakes
 from sim.language.engine import job as engine
 from sim.language.engine.programs import in_the_way, program_of
@@ -109,8 +109,12 @@ class Replications:
 
     def outcomes(self, numbers: Sequence[int]) -> Iterator[Outcome]:
         """Replications in order, on as many threads as there are cores: the engine's kernel runs beside Python."""
-        threads = (self.threads or needs.cores()) if self._program else 1
-        return in_order(self.outcome, numbers, min(threads, max(1, len(numbers))))
+        threads = min(self.threads or needs.cores(), len(numbers)) if self._program else 1
+        if threads <= 1:
+            yield from map(self.outcome, numbers)
+            return
+        with ThreadPoolExecutor(threads) as pool:  # which begins no further one once they are not asked for
+            yield from pool.map(self.outcome, numbers)
 
     def traced(self, number: int, within_s: float = math.inf) -> tuple[Outcome, Trace]:
         """The same by the event world, and all that ranks did."""
@@ -125,7 +129,7 @@ class Replications:
             return None
         steps = max(2, min(self.scenario.rounds, LOOKED_AT // (MESSAGES * self.scenario.workers)))
         few = replace(self.scenario, warmup=steps // 2, steps=steps - steps // 2)
-        return staleness.of_trace(Replications(few, "event").traced(number)[1])
+        return staleness_of(Replications(few, "event").traced(number)[1])
 
     def _is_over(self, within_s: float) -> Callable[[int], bool] | None:
         if within_s == math.inf:

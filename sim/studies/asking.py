@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sim.answers.result import Result
-from sim.base.errors import WrongSetting
+from sim.base.ranges import check_kind
 from sim.job.scenario import Scenario
 from sim.simulation import simulate
 from sim.studies import changes
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from sim.studies.what_if import Compared
     from sim.studies.why import Why
-
-A_JOB = "a Scenario, or the Result of one"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -86,14 +84,12 @@ def what_if(
         WrongSetting: no job, a change that cannot be, or see trainsim.simulate.
         RunFailed: see trainsim.simulate.
     """
-    asking = _Asking(base, world, replications, within_s)
-    scenario = asking.base.scenario
+    found, other = _asked(base, world, replications, within_s)
     jobs = [
-        (one, changes.of_job(one, scenario)) if isinstance(one, str) else (f"job {n}", one)
+        (one, changes.of_job(one, found.scenario)) if isinstance(one, str) else (f"job {n}", one)
         for n, one in enumerate(changed, 1)
     ]
-    found = [comparing.compare(said, asking.base, asking.simulate(job), real=True) for said, job in jobs]
-    return WhatIf(asking.base, tuple(found))
+    return WhatIf(found, tuple(comparing.compare(said, found, other(job, None), real=True) for said, job in jobs))
 
 
 def why(
@@ -108,20 +104,14 @@ def why(
         WrongSetting: see `what_if`.
         RunFailed: see trainsim.simulate.
     """
-    asking = _Asking(base, world, replications, within_s)
-    return causes.why(asking.base, asking.simulate, lambda text: changes.of_job(text, asking.base.scenario))
+    found, other = _asked(base, world, replications, within_s)
+    return causes.why(found, other, lambda text: changes.of_job(text, found.scenario))
 
 
-class _Asking:
-    """Simulates jobs with the random numbers of a first one."""
-
-    def __init__(self, base: Scenario | Result, world: str, replications: int | None, within_s: float):
-        if not isinstance(base, (Scenario, Result)):
-            raise WrongSetting("base", base, A_JOB)
-        self._world, self._within_s = world, within_s
-        self.base = base if isinstance(base, Result) else simulate(base, world, replications, within_s=within_s)
-
-    def simulate(self, job: Scenario, runs: int | None = None) -> Result:
-        """The result of another job, of so many runs, or as many as of the base."""
-        runs, first = runs or self.base.done.runs, self.base.first
-        return simulate(job, self._world, runs, first=first, within_s=self._within_s)
+def _asked(
+    base: Scenario | Result, world: str, replications: int | None, within_s: float
+) -> tuple[Result, causes.Simulate]:
+    """The result of the base; and what simulates other jobs on its random numbers, in so many runs, or as many as there are of it."""
+    check_kind("base", base, Scenario | Result, "a Scenario, or the Result of one")
+    found = base if isinstance(base, Result) else simulate(base, world, replications, within_s=within_s)
+    return found, lambda job, runs: simulate(job, world, runs or found.done.runs, first=found.first, within_s=within_s)

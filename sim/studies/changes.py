@@ -9,14 +9,11 @@ from copy import copy
 from dataclasses import fields, replace
 from typing import Any
 
-from pydantic import BaseModel
-
 from sim import options, protocols
 from sim.base import ranges
-from sim.base.errors import WrongSetting
+from sim.base.errors import WrongSetting, nearest
 from sim.base.files import validated
-from sim.base.nearest import nearest
-from sim.base.units import parts
+from sim.base.units import assigned, parts
 from sim.job import filling
 from sim.job.scenario import LATER, Scenario
 from sim.platform.cluster import Cluster
@@ -40,15 +37,9 @@ def parse(text: str) -> dict[str, str]:
     Raises:
         WrongSetting: a part has no path or no value, or a path is there twice.
     """
-    values: dict[str, str] = {}
-    for part in parts(text):
-        path, equals, value = (piece.strip() for piece in part.partition("="))
-        if not (path and equals and value):
-            raise WrongSetting(OPTION, text, "NAME=VALUE, or several with commas between them")
-        if path in values:
-            raise WrongSetting(OPTION, text, f"each name once: {path} is there twice")
-        values[path] = _unquoted(value)
-    return values
+    found = assigned(OPTION, parts(text), "NAME=VALUE, or several with commas between them")
+    quoted = {path for path, value in found.items() if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'"}
+    return {path: value[1:-1] if path in quoted else value for path, value in found.items()}
 
 
 def price(text: str) -> float | None:
@@ -137,19 +128,18 @@ def with_values(cluster: Cluster, values: dict[str, str]) -> Cluster:
     Raises:
         WrongSetting: no such path, or a value that it cannot have.
     """
-    table: Any = _plain(cluster)
+    table, whole = (_plain(cluster.model_dump(by_alias=True, exclude_unset=unset)) for unset in (True, False))
     for path, text in values.items():
-        node: Any = cluster
-        inside = table
+        node, inside = whole, table
         *above, last = path.split(".")
         for part in above:
             key = _key(node, part, path)
-            node = _child(node, key)
+            node = node[key]
             if isinstance(inside, dict):  # which may leave it to defaults
-                inside.setdefault(key, _plain(node))
+                inside.setdefault(key, node)
             inside = inside[key]
         key, value = _key(node, last, path), _value(text)
-        if (names := _names(_child(node, key))) and isinstance(value, int | float):
+        if (names := _names(node[key])) and isinstance(value, int | float):
             raise WrongSetting(
                 OPTION, f"{path}={text}", f"a part of {path}: {', '.join(f'{path}.{name}' for name in names)}"
             )
@@ -209,7 +199,7 @@ def _key(node, part: str, path: str) -> str | int:
     """
     names = _names(node)
     if part in names:
-        return int(part) if isinstance(node, tuple) else part
+        return int(part) if isinstance(node, list) else part
     for unit in UNITS:
         if f"{part}_{unit}" in names:
             return f"{part}_{unit}"
@@ -224,21 +214,13 @@ def _short(name: str) -> str:
 
 
 def _names(node) -> list[str]:
-    if isinstance(node, BaseModel):
-        return list(type(node).model_fields)
-    if isinstance(node, tuple):
+    if isinstance(node, list):
         return [str(index) for index in range(len(node))]
     return list(node) if isinstance(node, dict) else []
 
 
-def _child(node: Any, key: Any):
-    return getattr(node, key) if isinstance(node, BaseModel) else node[key]
-
-
-def _plain(node):
-    """What was given of it, in dicts and lists, which can be changed."""
-    if isinstance(node, BaseModel):
-        return _plain(node.model_dump(by_alias=True, exclude_unset=True))
+def _plain(node) -> Any:
+    """The same with lists in place of tuples, which can be changed."""
     if isinstance(node, dict):
         return {key: _plain(value) for key, value in node.items()}
     return [_plain(one) for one in node] if isinstance(node, tuple | list) else node
@@ -250,7 +232,3 @@ def _value(text: str):
         return tomllib.loads(f"value = {text}")["value"]
     except (tomllib.TOMLDecodeError, RecursionError):
         return text
-
-
-def _unquoted(text: str) -> str:
-    return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'" else text

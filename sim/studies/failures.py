@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sim.base.errors import WrongSetting
-from sim.base.nearest import nearest
+from sim.base.errors import WrongSetting, nearest
 from sim.base.ranges import LONGEST_S
-from sim.base.units import quantity
+from sim.base.units import assigned, quantity
 
 if TYPE_CHECKING:
     from sim.job.scenario import Scenario
@@ -88,14 +87,10 @@ def read(text: str) -> Failures:
     """
     known = {one.name.removesuffix("_s"): one.name for one in fields(Failures)}
     found: dict[str, Any] = {}
-    for part in text.split(","):
-        name, equals, value = (piece.strip() for piece in part.partition("="))
-        if name not in known or not equals:
-            raise WrongSetting(
-                OPTION, part.strip(), f"{', '.join(f'{one}=TIME' for one in known)}{nearest(name, known)}"
-            )
-        if known[name] in found:
-            raise WrongSetting(OPTION, text, f"each name once: {name} is there twice")
+    names = ", ".join(f"{one}=TIME" for one in known)
+    for name, value in assigned(OPTION, text.split(","), names).items():
+        if name not in known:
+            raise WrongSetting(OPTION, f"{name}={value}", names + nearest(name, known))
         found[known[name]] = None if (name, value) == ("every", BEST) else _seconds(name, value)
     if "mtbf_s" not in found:
         raise WrongSetting(OPTION, text, "mtbf=TIME besides: the mean time between the failures of one host")
@@ -150,7 +145,11 @@ def lost(scenario: Scenario, failures: Failures) -> Lost:
     restarts_s += warned * failures.restart_s
     checkpoints_s = count * failures.checkpoint_s + warned * failures.checkpoint_s
     whole_s = count * every_s + checkpoints_s + repeated_s + restarts_s
-    missing = beside * _share_missing(failures)
+    between_s = filter(None, (failures.mtbf_s, failures.preemption_s))
+    away = sum(
+        failures.restart_s / one for one in between_s
+    )  # of a host that no rank waits for, beside each second that it is there
+    missing = beside * away / (1 + away)
     shares = count * every_s / whole_s * (1 - missing)
     if shares.mean() < LEAST_GOODPUT:
         raise _no_progress(failures, stopping)
@@ -176,12 +175,6 @@ def _warned(rng, hosts: int, failures: Failures, whole_s: np.ndarray) -> np.ndar
     if rate * (failures.restart_s + failures.checkpoint_s) > MOST_FAILURES:
         raise _no_progress(failures, hosts)
     return rng.poisson(rate * whole_s)
-
-
-def _share_missing(failures: Failures) -> float:
-    """The share of time in which a host that no rank waits for is away."""
-    away_s = [failures.restart_s / between_s for between_s in (failures.mtbf_s, failures.preemption_s) if between_s]
-    return sum(away_s) / (1 + sum(away_s))
 
 
 def stopping_hosts(scenario: Scenario) -> tuple[int, float]:

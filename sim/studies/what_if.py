@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import exp, hypot, log
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from sim.answers import paired
+from sim.answers import extrapolation, paired
 from sim.base import interval
 from sim.base.printing import table
 from sim.job import gpu_memory
@@ -133,8 +132,7 @@ def widened(pair: tuple[float, float] | None, ratio: float, lower: float, higher
     """The interval of pairs of runs, widened by logarithms by which the ratio may be lower and higher; the pair's own without these."""
     if not ratio > 0 or not max(lower, higher) > 0:
         return pair
-    low, high = pair if pair is not None else (ratio, ratio)
-    return ratio * exp(-hypot(log(ratio / low), lower)), ratio * exp(hypot(log(high / ratio), higher))
+    return extrapolation.widened(pair or (ratio, ratio), ratio, [extrapolation.Unknown(lower, higher)])
 
 
 def show(compared: list[Compared], base: dict) -> None:

@@ -106,16 +106,16 @@ def without_causes(scenario: Scenario) -> Iterator[tuple[str, Scenario]]:
     if fewer := variants.without_slowest(scenario):
         yield "without slow hosts", fewer
     if scenario.ranks > 1:
-        yield "without messages", _on(scenario, network=FREE, library=None, local=FREE)
+        yield "without messages", scenario.on(network=FREE, library=None, local=FREE)
     if scenario.ranks > 1:
         hosts = tuple(
             host.model_copy(update={"cores": 4096, "slots": host.ranks, "contention": 0.0, "contention_error": 0.0})
             for host in scenario.cluster.hosts
         )
-        yield "without sharing cores", _on(scenario, hosts=hosts, shared_cores=None, poll_s=0.0)
+        yield "without sharing cores", scenario.on(hosts=hosts, shared_cores=None, poll_s=0.0)
     if scenario.gpus_shared:
         hosts = tuple(host.model_copy(update={"gpus": host.gpus and host.ranks}) for host in scenario.cluster.hosts)
-        yield "without sharing GPUs", _on(scenario, hosts=hosts)
+        yield "without sharing GPUs", scenario.on(hosts=hosts)
     costs = scenario.costs
     if costs.input(scenario.batch):
         at_once = replace(scenario, workload=scenario.workload.model_copy(update={"reading": None}))
@@ -124,7 +124,7 @@ def without_causes(scenario: Scenario) -> Iterator[tuple[str, Scenario]]:
             with_costs(at_once, costs.model_copy(update={"input": Line(), "loading": None})),
         )
     yield "without sums and updates", with_costs(scenario, costs.model_copy(update=dict.fromkeys(SUMS, Line())))
-    halves = {name: _half(getattr(costs, name)) for name in COMPUTING} | {"loop_s": costs.loop_s / 2}
+    halves = {name: getattr(costs, name).times(0.5) for name in COMPUTING} | {"loop_s": costs.loop_s / 2}
     yield "computing twice as fast", with_costs(scenario, costs.model_copy(update=halves))
 
 
@@ -142,14 +142,6 @@ def candidates(scenario: Scenario) -> Iterator[str]:
     settings = asdict(scenario.protocol)
     if "algorithm" in settings:
         yield from (f"algorithm={name}" for name in NAMES if name != settings["algorithm"])
-
-
-def _on(scenario: Scenario, **changed) -> Scenario:
-    return replace(scenario, cluster=scenario.cluster.model_copy(update=changed))
-
-
-def _half(line: Line) -> Line:
-    return Line(**{name: seconds / 2 for name, seconds in line})
 
 
 def _tried(

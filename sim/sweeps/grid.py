@@ -8,15 +8,13 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Iterable, Iterator
-from functools import cache
+from functools import cache, partial
 from itertools import product
-from typing import NamedTuple
 
 from sim import options, simulated_options
-from sim.base.errors import WrongSetting
+from sim.base.errors import WrongSetting, nearest
 from sim.base.files import read_toml
-from sim.base.nearest import nearest
-from sim.base.units import parts
+from sim.base.units import assigned, parts
 from sim.command import Parser
 
 SCHEMA = "sweep/1"
@@ -133,28 +131,15 @@ def _crossed(table: Table, compared: tuple[str, ...]) -> Iterator[argparse.Names
         yield argparse.Namespace(**defaults | values | {"set": settings, "compared": compared})
 
 
-class Several(NamedTuple):
-    """Reads the values of an option; they stay text, as those of a file are.
-
-    Args:
-        one: the option of a single scenario.
-    """
-
-    one: argparse.Action
-
-    def __call__(self, text: str) -> list[str]:
-        """The values between commas that are not within brackets.
-
-        Raises:
-            argparse.ArgumentTypeError: the option does not take one of them.
-        """
-        texts = list(parts(text))
-        try:
-            for one in texts:
-                value_of(self.one.dest, one)
-        except WrongSetting as error:
-            raise argparse.ArgumentTypeError(f"given {error.given!r}; allowed: {error.allowed}") from error
-        return texts
+def _several(option: str, text: str) -> list[str]:
+    """The values of an option, between commas that are not within brackets; they stay text, as those of a file are."""
+    texts = list(parts(text))
+    try:
+        for one in texts:
+            value_of(option, one)
+    except WrongSetting as error:
+        raise argparse.ArgumentTypeError(f"given {error.given!r}; allowed: {error.allowed}") from error
+    return texts
 
 
 def crossed_options() -> Parser:
@@ -177,7 +162,7 @@ def _add(group, action: argparse.Action) -> None:
         return
     if action.default is not None and "(default" not in (action.help or ""):
         about["help"] += f" (default: {action.default})"
-    group.add_argument(*action.option_strings, dest=action.dest, type=Several(action), **about)
+    group.add_argument(*action.option_strings, dest=action.dest, type=partial(_several, action.dest), **about)
 
 
 def table_of(given: argparse.Namespace) -> Table:
@@ -187,11 +172,5 @@ def table_of(given: argparse.Namespace) -> Table:
         WrongSetting: a setting that is given twice, or without a value.
     """
     found = {name: texts for name in known() if (texts := getattr(given, name)) and name != "set"}
-    for assignment in given.set:
-        name, equals, texts = assignment.partition("=")
-        if not (name and equals and texts):
-            raise WrongSetting("--set", assignment, "NAME=VALUE, or NAME=VALUE,VALUE")
-        if f"{SET}{name}" in found:
-            raise WrongSetting("--set", assignment, f"each setting once: {name} was given before")
-        found[f"{SET}{name}"] = list(parts(texts))
-    return found
+    settings = assigned("--set", given.set, "NAME=VALUE, or NAME=VALUE,VALUE")
+    return found | {f"{SET}{name}": list(parts(texts)) for name, texts in settings.items()}

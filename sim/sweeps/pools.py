@@ -109,27 +109,26 @@ def _end_with(pipe) -> None:
         os._exit(1)
 
 
-class Ranks:
+class Ranks(Given):
     """The ranks of `mpirun python -m mpi4py.futures` but the first, which deals.
 
     If one of them dies, or at Ctrl-C, mpirun kills all: the parts of the file stay, and --resume goes on.
     """
 
-    def __enter__(self) -> Given:
+    def __init__(self):
         from mpi4py.futures import MPIPoolExecutor
 
         self._executor = MPIPoolExecutor()
-        return Given(self._executor)
+        super().__init__(self._executor)
 
-    def __exit__(self, kind, *_) -> None:
+    def __exit__(self, kind=None, *_) -> None:
         self._executor.shutdown(wait=kind is None, cancel_futures=True)
 
 
-Pool = Here | Own | Ranks
-Opened = Here | Own
+Pool = Here | Own
 
 
-def rows(wanted: Iterable[Job], pool: Opened, left_s: Callable[[], float] = lambda: math.inf) -> Iterator[list[dict]]:
+def rows(wanted: Iterable[Job], pool: Pool, left_s: Callable[[], float] = lambda: math.inf) -> Iterator[list[dict]]:
     """Rows as they come, of chunks of jobs. What a chunk had that failed, by a process's death or on the way, is simulated alone.
 
     Args:
@@ -168,7 +167,7 @@ def rows(wanted: Iterable[Job], pool: Opened, left_s: Callable[[], float] = lamb
             future.cancel()
 
 
-def _submitted(chunk: list[Job], pool: Opened) -> Future:
+def _submitted(chunk: list[Job], pool: Pool) -> Future:
     """The rows of a chunk to be; if it cannot travel, the future has the reason."""
     try:
         return pool.submit(work, [job.digest for job in chunk], chunk if type(pool) is Here else pickle.dumps(chunk))
@@ -179,7 +178,7 @@ def _submitted(chunk: list[Job], pool: Opened) -> Future:
         return future
 
 
-def _reopen(pool: Opened, lost: int) -> None:
+def _reopen(pool: Pool, lost: int) -> None:
     """New processes in place of those of which one died; `lost` scenarios were under way."""
     if not isinstance(pool, Own):
         raise RunFailed("a process of the executor died; with resume the sweep goes on where it was")

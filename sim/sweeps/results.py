@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from sim.base.errors import RunFailed, WrongSetting, of_system
-from sim.base.files import check_ending, check_output, reading, write_whole
+from sim.base.files import check_output, reading, write_whole
 from sim.base.home import need
 from sim.version import VERSION
 
@@ -136,18 +136,6 @@ ABOUT = {"schema": "sweep-rows/1", "version": VERSION}
 BLOCK_S, BLOCK_ROWS = 5.0, 10_000  # at most, between two parts
 
 
-def check_path(path: str) -> None:
-    """Refuse a file that could not be written.
-
-    Raises:
-        WrongSetting: no name of a parquet file, or a folder that is not there or cannot be written.
-        MissingExtra: what writes it is not installed.
-    """
-    check_output("--output", path)
-    check_ending("--output", path, (".parquet",))
-    need("pyarrow")
-
-
 class Results:
     """The rows of a sweep.
 
@@ -157,14 +145,18 @@ class Results:
 
     Raises:
         WrongSetting: the file cannot be written.
+        MissingExtra: what writes it is not installed.
     """
 
     def __init__(self, path: str, jobs: Iterable[Job]):
-        check_path(path)
+        check_output("--output", path, (".parquet",))
+        need("pyarrow")
+        import pyarrow as pa
+
         self.path, self.parts = Path(path), Path(f"{path}.parts")
         self._jobs = {job.digest: job for job in jobs}
         self._kinds = kinds(self._jobs.values())
-        self._schema = _schema(self._kinds)
+        self._schema = pa.schema(list(self._kinds.items()), metadata={"sweep": json.dumps(ABOUT)})
         self._tables: list[pa.Table] = []
         self._rows: list[dict] = []
         self._written_s, self._number = time.monotonic(), 0
@@ -287,12 +279,6 @@ class Results:
         if foreign:
             allowed = f"rows of this sweep: {foreign} of its {len(table)} are of other scenarios"
             raise WrongSetting("--resume", str(path), allowed)
-
-
-def _schema(kinds: dict[str, str]) -> pa.Schema:
-    import pyarrow as pa
-
-    return pa.schema(list(kinds.items()), metadata={"sweep": json.dumps(ABOUT)})
 
 
 def _write(table: pa.Table, path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from alike import record, simulated
 
 from sim import protocols
-from sim.answers import staleness
+from sim.answers.outcome import staleness_of
 from sim.job.scenario import Scenario
 from sim.model import workload
 from sim.model.workload import HEADER_BYTES
@@ -112,7 +112,7 @@ def test_one_worker_that_waits_for_nobody_leaves_the_simulated_record(real_trace
     real = read(real_traces / f"{name(protocol, settings, 1)}.parquet")
     alike = simulated(scenario_of(real_traces, protocol, settings, 1, 4))
     assert whenever(real) == whenever(alike)
-    assert staleness.of_trace(real).max() <= staleness.of_trace(alike).max() == 1
+    assert staleness_of(real).max() <= staleness_of(alike).max() == 1
 
 
 @pytest.mark.parametrize("world", ["mpi", "event"])
@@ -154,7 +154,7 @@ def _check_gradients(trace) -> None:
     made = rows[(rows["rank"] == 0) & (rows["activity"] == "update")]
     made_s = made.set_index("version")["end_s"]
     assert all(of.start_s > made_s.get(of.version, 0.0) - CLOCKS_S for of in begun.itertuples())
-    assert staleness.of_trace(trace).min() >= 0
+    assert staleness_of(trace).min() >= 0
     sent = rows[(rows["rank"] > 0) & (rows["activity"] == "send") & (rows["bytes"] > HEADER_BYTES)]
     for _, mine in sent.sort_values("start_s").groupby("rank"):  # one is on its way at most
         assert (mine["start_s"].to_numpy()[1:] >= mine["end_s"].to_numpy()[:-1] - CLOCKS_S).all()
@@ -244,4 +244,4 @@ def test_staleness_is_recorded(real_traces):
     """Of asynchronous workers: a gradient that has missed updates says so."""
     trace = read(real_traces / f"{file_of('ps-async', 3, 1, 0)}.parquet")
     _check_gradients(trace)
-    assert staleness.of_trace(trace).max() >= 1
+    assert staleness_of(trace).max() >= 1

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from calibration import probes
-from sim.answers import staleness
-from sim.answers.outcome import of_trace
+from sim.answers.outcome import of_trace, staleness_of
 from sim.recording import traces
 from sim.recording.curves import curves
 
@@ -65,8 +64,8 @@ def test_a_trace_of_tensorflow_s_servers_is_a_trace_like_any_other(recorded, nam
 
 
 def test_asynchronous_gradients_are_stale(recorded):
-    assert staleness.of_trace(recorded["async"]).max() >= 1
-    assert not staleness.of_trace(recorded["parted"]).any()
+    assert staleness_of(recorded["async"]).max() >= 1
+    assert not staleness_of(recorded["parted"]).any()
 
 
 def test_synchronous_gradients_are_of_the_version_that_they_update(recorded):

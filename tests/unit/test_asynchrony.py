@@ -9,9 +9,8 @@ import pytest
 from event import by_engine
 
 from sim import protocols, stragglers
-from sim.answers import staleness
 from sim.answers.notes import notes
-from sim.answers.outcome import of_trace
+from sim.answers.outcome import of_trace, staleness_of
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
 from sim.model import workload
@@ -60,7 +59,7 @@ def test_with_k_of_equal_workers_staleness_is_the_round_trip_in_steps(round_trip
     """All gradients come together, n a step; what they were begun on is a round trip old, in steps of 10 ms, rounded up."""
     link = Link(latency_s=round_trip_s / 2, overhead_s=0, bandwidth_bytes_per_s=float("inf"))
     trace = event.trace(job("kbatch-async", "gradients=3", link=link))
-    assert set(staleness.of_trace(trace)) == {math.ceil(round_trip_s / 0.01)}
+    assert set(staleness_of(trace)) == {math.ceil(round_trip_s / 0.01)}
     np.testing.assert_allclose(of_trace(trace).step_s, 0.01, atol=1e-9)
 
 
@@ -217,7 +216,7 @@ def test_messages_come_in_the_order_in_which_their_delays_expire():
 @pytest.mark.parametrize("name", BOTH)
 def test_delays_make_gradients_stale_and_the_note_says_so(name):
     traces = [event.trace(job(name, f"delay_std_s={std_s}", steps=15)) for std_s in (0, 0.05)]
-    prompt, late = (staleness.of_trace(trace).mean() for trace in traces)
+    prompt, late = (staleness_of(trace).mean() for trace in traces)
     assert late > prompt + 0.3
     said = notes(job(name), of_trace(traces[1]), "event", traces[1])
     assert any(f"staleness of gradients, in updates: mean {late:.2f}" in note for note in said)

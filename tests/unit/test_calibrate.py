@@ -123,7 +123,7 @@ def test_the_fit_and_the_check_are_given_runs_of_their_own(tmp_path, monkeypatch
 def test_runs_that_are_done_are_left_out_by_their_job():
     """The plan is the same each time, or --resume would know none of them."""
     first, again = ([campaign.header_of(cell) for cell in calibrate.parsed(asked(), None, 0.1)] for _ in range(2))
-    assert all(one.same_job(other) for one, other in zip(first, again, strict=True))
+    assert all(one.job == other.job for one, other in zip(first, again, strict=True))
 
 
 def test_what_is_whole_is_not_launched_again(tmp_path):

@@ -36,7 +36,7 @@ Y = {"accuracy": [0.1, 0.8], "loss": [2.3, 0.4]}
 
 @pytest.mark.parametrize("name", plot.LEARNING)
 def test_a_panel_draws_what_its_name_says(learning, drawn, name):
-    panels.draw_curves([("a", learning)], [name], "x.png")
+    panels.draw_curves(panels.curve_lines([("a", learning)]), [name], "x.png")
     (axes,) = drawn[0].axes
     (line,) = axes.lines
     measure, _, against = name.partition("_vs_")
@@ -50,7 +50,7 @@ def test_replications_share_a_style_and_a_line_of_the_legend(learning, drawn):
     """Ten lines in two styles: replications of a job count once."""
     runs = [("real", other(learning, world="mpi"))]
     runs += [(f"s{seed}", other(learning, seed=seed, details={"n": seed})) for seed in range(9)]
-    panels.draw_curves(runs, plot.LEARNING, "x.png")
+    panels.draw_curves(panels.curve_lines(runs), plot.LEARNING, "x.png")
     for axes in drawn[0].axes:
         styles = [(line.get_color(), line.get_linestyle(), line.get_linewidth()) for line in axes.lines]
         assert len(styles) == 10
@@ -90,7 +90,7 @@ def test_a_file_names_what_no_setting_does(learning):
 
 def test_long_labels_are_wrapped_above_a_narrow_picture(learning, drawn):
     runs = [(str(n), other(learning, workload="w" * 30, stragglers="s" * 30 + str(n))) for n in range(2)]
-    panels.draw_curves(runs, ["loss_vs_time"], "x.png")
+    panels.draw_curves(panels.curve_lines(runs), ["loss_vs_time"], "x.png")
     assert all("\n" in text.get_text() for text in drawn[0].legends[0].get_texts())
 
 
@@ -129,7 +129,7 @@ def written(learning, trace, tmp_path, monkeypatch):
 )
 def test_panels_are_those_that_were_asked_for(written, monkeypatch, words, found):
     asked: list = []
-    monkeypatch.setattr(panels, "draw_curves", lambda runs, names, path, told: asked.append((len(runs), names)))
+    monkeypatch.setattr(panels, "draw_curves", lambda jobs, names, *_: asked.append((len(*jobs.values()), names)))
     many = ["a.jsonl"] * (plot.MOST_TRACES + 1)  # of one job
     assert plot.main([*many, "-o", "x.svg", "--panels", *words]) == 0
     assert asked == [(9, found)]

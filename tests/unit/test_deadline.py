@@ -109,7 +109,7 @@ def test_each_thread_has_its_own():
 
 def test_a_simulation_without_an_answer_is_a_line(monkeypatch):
     monkeypatch.setattr(needs, "patience_s", lambda _: 0.02)
-    monkeypatch.setattr(simulation, "_ran", lambda *_: spin())
+    monkeypatch.setattr(simulation, "_ran", lambda *_, **__: spin())
     scenario = Scenario(protocols.make("fmb"), workload.read("mlp"))
     with pytest.raises(RunFailed, match=r"no answer after 0 seconds of the processor: .*--within"):
         simulation.simulate(scenario, within_s=1e-3)

@@ -127,7 +127,7 @@ def test_missing_workers_cost_their_share_of_the_time():
         ("mtbf", "mtbf=TIME"),
         ("mtfb=1 d", "did you mean mtbf"),
         ("restart=1 s", "mtbf=TIME besides"),
-        ("mtbf=1 d, mtbf=2 d", "there twice"),
+        ("mtbf=1 d, mtbf=2 d", "given before"),
         ("mtbf=1 parsec", "a quantity such as"),
         ("mtbf=0 s", "1 to"),
         ("mtbf=1 d, every=-1 s", "1 to"),

@@ -87,7 +87,7 @@ def test_the_grid_of_the_guide_is_one(read):
     text = (ROOT / "docs" / "choose.md").read_text().split('```toml grid.toml\nschema = "sweep/1"\n')[1].split("```")[0]
     found = read(text)
     assert len(found) == 2 * 2 + 2 * 2
-    read_once = options.Readers(remember=True)
+    read_once = options.Readers()
     assert [one.error for one in (jobs.of_options(one, read_once) for one in found)] == [None] * 8
 
 

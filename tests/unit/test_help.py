@@ -8,7 +8,8 @@ import pytest
 from test_commands import COMMANDS
 
 from sim import command, stragglers
-from sim.base.nearest import PIPED_COLUMNS, nearest
+from sim.base.errors import nearest
+from sim.command import PIPED_COLUMNS
 from sim.model import workload
 from sim.protocols import PROTOCOLS
 

@@ -9,8 +9,7 @@ from common import common
 from language_drawn import drawn
 
 from sim import protocols
-from sim.answers import staleness
-from sim.answers.outcome import of_trace
+from sim.answers.outcome import of_trace, staleness_of
 from sim.base.errors import RunFailed, WrongSetting, WrongText
 from sim.job.scenario import Scenario
 from sim.language.engine import job as engine
@@ -62,7 +61,7 @@ def test_gradients_that_are_applied_as_they_come_miss_updates():
     text = in_language(scenario, "ps-async")
     found = simulate(text, "auto", 1, want_trace=True)
     assert found.kept_trace.header.updates_per_step == scenario.workers
-    missed = staleness.of_trace(found.kept_trace)
+    missed = staleness_of(found.kept_trace)
     assert len(missed) == scenario.workers * scenario.steps
     assert any("staleness of gradients" in note for note in found.notes)
 

@@ -28,6 +28,11 @@ def variables(*sizes):
     return [Variable(name=f"v{i}", shape=(size,)) for i, size in enumerate(sizes)]
 
 
+def server_bytes(held, servers, *how):
+    pieces = placement.server_slices(tuple(held), servers, *how)
+    return [HEADER_BYTES + 4 * sum(one.stop - one.start for one in several) for several in pieces]
+
+
 def normalised(protocol: str, untrained: bool = True, **settings) -> Scenario:
     model = Workload(name="normalised", variables=NORMALISED, flops_per_sample=1e6)
     model = model if untrained else model.without_untrained()
@@ -45,7 +50,7 @@ def test_greedy_takes_the_server_with_the_fewest_bytes():
 
 @given(st.lists(st.integers(1, 10**6), min_size=4), st.integers(1, 4), st.sampled_from(list(placement.STRATEGIES)))
 def test_every_byte_lies_somewhere(sizes, servers, strategy):
-    held = placement.server_bytes(variables(*sizes), servers, strategy)
+    held = server_bytes(variables(*sizes), servers, strategy)
     assert sum(held) - servers * HEADER_BYTES == 4 * sum(sizes)
 
 
@@ -68,15 +73,15 @@ def test_partitions_keep_all_rows_and_differ_by_one(parts):
 
 def test_what_cannot_be_placed_is_said():
     with pytest.raises(WrongSetting, match="greedy"):
-        placement.server_bytes(variables(1), 1, "random")
+        server_bytes(variables(1), 1, "random")
     with pytest.raises(WrongSetting, match="at most 2"):
-        placement.server_bytes(variables(1, 1), 3)
+        server_bytes(variables(1, 1), 3)
 
 
 def test_untrained_variables_take_a_turn_and_no_bytes():
     """Four servers: kernels fall to the first, statistics to the last two, which hold nothing that travels."""
     assert placement.round_robin(NORMALISED, 4) == [0, 1, 2, 3, 0, 1, 2, 3, 0, 1]
-    assert placement.server_bytes(NORMALISED, 4) == [
+    assert server_bytes(NORMALISED, 4) == [
         HEADER_BYTES + 4 * numbers for numbers in (900 + 900 + 600, 30 + 30 + 20, 0, 0)
     ]
 

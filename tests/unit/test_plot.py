@@ -35,7 +35,7 @@ def test_every_activity_has_a_colour_of_its_own():
 
 @pytest.mark.parametrize("name", ["run.gif", "run"])
 def test_unknown_ending_is_refused(trace, tmp_path, name):
-    with pytest.raises(WrongSetting, match=r"--plot.*\.png, \.pdf or \.svg"):
+    with pytest.raises(WrongSetting, match=r"--output.*\.png, \.pdf or \.svg"):
         plot.side_by_side([trace], tmp_path / name)
 
 

@@ -4,7 +4,7 @@ import event
 import pytest
 
 from sim import protocols
-from sim.answers import staleness
+from sim.answers.outcome import staleness_of
 from sim.job.scenario import Scenario
 from sim.laws import LogNormal
 from sim.model import workload
@@ -18,7 +18,7 @@ def missed(name: str, *settings: str, workers: int = 4, noise: float = 0.0) -> f
     cluster = Cluster(hosts=[Host(count=workers + 1)], costs={"mlp": costs})
     text = protocols.make(name, settings)
     scenario = Scenario(text, workload.read("mlp"), workers=workers, cluster=cluster, steps=60)
-    return staleness.of_trace(event.trace(scenario)).mean()
+    return staleness_of(event.trace(scenario)).mean()
 
 
 def test_behind_a_barrier_no_gradient_is_stale():

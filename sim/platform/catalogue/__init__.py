@@ -9,10 +9,9 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import BeforeValidator, Field
 
-from sim.base.errors import WrongSetting
+from sim.base.errors import WrongSetting, nearest
 from sim.base.files import read_toml, validated
 from sim.base.models import Checked
-from sim.base.nearest import nearest
 from sim.base.ranges import Cores, Name, Price, Words
 from sim.platform.cluster import ASSUMED, Cluster, Link
 from sim.platform.gpu import Gpu
@@ -136,12 +135,6 @@ def gpu_of(device: str) -> Gpu | None:
 
 def _words(text: str) -> set[str]:
     return set(re.split(r"[\s\-_/]+", text.lower()))
-
-
-def inner_link(gpu: str) -> str | None:
-    """The name of the link between GPUs of this name in one host; None where no host has several, or hosts differ."""
-    names = {kind.local for kind in all_of("hosts").values() if kind.gpu == gpu and kind.local}
-    return names.pop() if len(names) == 1 else None
 
 
 def cluster_of(text: str) -> Cluster | None:
