@@ -22,6 +22,7 @@ from sim.base.errors import WrongSetting
 
 if TYPE_CHECKING:
     from real.runtime import Runtime
+    from sim.job.header import Header
     from sim.job.scenario import Scenario
 
 PROGRAM = "real.run"
@@ -141,7 +142,6 @@ def answer(given: argparse.Namespace, scenario, traces, wall_s: float, found=Non
     from sim.answers import summary
     from sim.answers.notes import notes
     from sim.answers.outcome import join, of_trace
-    from sim.recording.conformance import drifted
 
     outcome, trace = join([of_trace(trace) for trace in traces]), traces[0]
     world = trace.header.world
@@ -162,6 +162,16 @@ def answer(given: argparse.Namespace, scenario, traces, wall_s: float, found=Non
         print(json.dumps(summed), flush=True)
         return
     summary.show(summed, scenario, {})
+
+
+def drifted(header: Header) -> list[str]:
+    """Whether ranks that update their own parameters ended with different ones, in a line; none if they are equal, or not known."""
+    checksums = header.details.get("parameters_crc32", ())
+    different = len(set(checksums))
+    if header.servers or different < 2:
+        return []
+    said = f"the parameters of {len(checksums)} ranks end as {different} different ones"
+    return [f"{said}: replicas drift apart where gradients are not summed alike at all ranks"]
 
 
 def learned(trace) -> list[str]:

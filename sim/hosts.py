@@ -64,9 +64,8 @@ def _host(name: str, kind: Kind) -> Iterator[str]:
 
 
 def _gpu(name: str, gpu: Gpu) -> Iterator[str]:
-    memory = (
-        f"{counted(gpu.memory_bytes) + 'B' if gpu.memory_bytes else 'memory'} at {counted(gpu.memory_bytes_per_s)}B/s"
-    )
+    memory = f"{counted(gpu.memory_bytes)}B" if gpu.memory_bytes else "memory"
+    memory += f" at {counted(gpu.memory_bytes_per_s)}B/s"
     yield f"{name:14} {', '.join(f'{one} {counted(getattr(gpu, one).peak)}flop/s' for one in gpu.formats)}; {memory}"
     for one in gpu.formats:
         rate = gpu.reached(one)

@@ -35,10 +35,8 @@ def most_bytes() -> float:
 def _bytes_here() -> int:
     """Bytes of the machine's memory, or of the container's."""
     found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
-    found += [
-        int(text) for path in map(Path, LIMITS) if path.exists() and (text := path.read_text().strip()).isdecimal()
-    ]
-    return min(found)
+    said = (path.read_text().strip() for path in map(Path, LIMITS) if path.exists())
+    return min(found + [int(text) for text in said if text.isdecimal()])
 
 
 def patience_s(within_s: float) -> float:

@@ -115,11 +115,8 @@ def scenario(
     placed = read.cluster(options.cluster) if options.cluster else None
     placed = reshaped(placed) if placed and reshaped else placed
     searches = options.variable_partitions == SEARCH
-    protocol, model, workers = (
-        protocols.make(options.protocol, options.set),
-        workload_of(options, read),
-        options.workers,
-    )
+    protocol, model = protocols.make(options.protocol, options.set), workload_of(options, read)
+    workers = options.workers
     if workers == filling.ALL:
         on, counted = further.get("servers_on", "own"), getattr(options, "hosts", None) is not None
         workers = filling.workers(placed, protocol, model, servers, on, counted)
@@ -147,10 +144,8 @@ def scenario(
             raise WrongSetting(error.setting, Default(error.given), error.allowed) from error
         raise
     if searches and not described.traffic.sends_rows:
-        allowed = (
-            f"a number: with {described.protocol.name}, {described.workload.name} has no sparse variables on servers"
-        )
-        raise WrongSetting("--variable-partitions", SEARCH, allowed)
+        has = f"with {protocol.name}, {model.name} has no sparse variables on servers"
+        raise WrongSetting("--variable-partitions", SEARCH, f"a number: {has}")
     return described
 
 

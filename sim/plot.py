@@ -26,9 +26,7 @@ if TYPE_CHECKING:
     from sim.recording.traces import Trace
 
 STEPS_SHOWN = 10
-LEARNING = tuple(
-    f"{measure}_vs_{against}" for measure in ("accuracy", "loss") for against in ("time", "step", "samples")
-)
+LEARNING = tuple(f"{measure}_vs_{against}" for measure in panels.MEASURES for against in panels.AGAINST)
 KINDS = ("ranks", "samples", "learning")
 MOST_RANKS = 40  # more bars than this cannot be told apart
 # Work is blue to green, moving bytes orange, waiting pale, a straggler red: distinct also to the colour-blind (Okabe, Ito).
@@ -147,9 +145,8 @@ def first_steps(trace: Trace, ranks: int, steps: int) -> tuple[pd.DataFrame, np.
     """
     start_s = measured_from_s(trace)
     ends_s = start_s + np.cumsum(of_trace(trace).step_s[0, :steps])
-    rows = trace.rows[
-        (trace.rows["rank"] < ranks) & (trace.rows["end_s"] > start_s) & (trace.rows["start_s"] < ends_s[-1])
-    ]
+    rows = trace.rows[trace.rows["rank"] < ranks]
+    rows = rows[(rows["end_s"] > start_s) & (rows["start_s"] < ends_s[-1])]
     cut = {"start_s": rows["start_s"].clip(lower=start_s), "end_s": rows["end_s"].clip(upper=ends_s[-1])}
     return rows.assign(**cut), ends_s
 

@@ -17,6 +17,7 @@ from sim.base.progress import Progress, advance
 from sim.studies import questions
 
 if TYPE_CHECKING:
+    from sim.answers.result import Result
     from sim.job.scenario import Scenario
 
 
@@ -51,9 +52,8 @@ def main(argv: list[str] | None = None) -> int:
     found = replace(found, search=search, assumed=simulated_options.assumed(given, read, scenario.workers))
     answer, shown = found.answer() | answers.as_json(), partial(show, given, found, free, answers)
     if given.report:
-        title = (
-            f"{scenario.protocol.name}, {scenario.workload.name}, {scenario.workers} workers, batch {scenario.batch}"
-        )
+        job = f"{scenario.protocol.name}, {scenario.workload.name}"
+        title = f"{job}, {scenario.workers} workers, batch {scenario.batch}"
         report.write(given.report, title, shown, command.line("sim.run", argv), answer)
     if given.trace:
         found.kept_trace.write(given.trace)
@@ -74,24 +74,15 @@ def simulated(given: argparse.Namespace, scenario: Scenario, asked: questions.Qu
     shares, free = shared_out(time.monotonic() + within_s, further), {}
     with Progress("simulating", runs * (1 + further) if runs and within_s == math.inf else None):
         own_s = within_s / (2 if further else 1)
-        found = simulate(
-            scenario,
-            given.world,
-            runs,
-            want_trace=bool(given.trace),
-            within_s=own_s,
-            done=advance,
-        )
+        found = simulate(scenario, given.world, runs, want_trace=bool(given.trace), within_s=own_s, done=advance)
+
+        def alike(job: Scenario, several: int | None = None) -> Result:
+            return simulate(job, given.world, several or found.done.runs, within_s=next(shares), done=advance)
+
         for said, other in others.items():
             if time.monotonic() - began_s < within_s:
-                free[said] = simulate(other, given.world, found.done.runs, within_s=next(shares), done=advance)
-        answers = asked.answers(
-            found,
-            lambda job, several: simulate(
-                job, given.world, several or found.done.runs, within_s=next(shares), done=advance
-            ),
-        )
-    return found, free, answers
+                free[said] = alike(other)
+        return found, free, asked.answers(found, alike)
 
 
 def shared_out(until_s: float, count: int) -> Iterator[float]:

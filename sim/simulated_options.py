@@ -95,9 +95,8 @@ def assumed(given: argparse.Namespace, read: options.Readers, workers: int | Non
         said.append(f"{' '.join([f'--protocol {found.protocol}', *settings])} ({why})")
     if found.workers != given.workers:
         said.append(f"--workers {found.workers}" + (f" ({workers})" if workers != found.workers else ""))
-    said += [
-        f"--{name} {value}" for name in ("servers", "batch") if (value := getattr(found, name)) != getattr(given, name)
-    ]
+    filled = [name for name in ("servers", "batch") if getattr(found, name) != getattr(given, name)]
+    said += [f"--{name} {getattr(found, name)}" for name in filled]
     if given.servers_on is None and found.servers_on != "own":
         said.append(f"--servers-on {found.servers_on}")
     if found.stragglers != given.stragglers and (said or found.stragglers != options.sleeps(given)):

@@ -119,9 +119,7 @@ class Written:
     def _wrong(self, at: int) -> WrongSetting:
         where = f"before {self._text[at : at + 40]!r}" if self._text[at:] else "at the end"
         examples = "lognormal(mean=50ms, cv=1.5) or niagara*0.02 + slow-ranks(rank=3, factor=1.3)"
-        return WrongSetting(
-            "--stragglers", self._text, f"a law, which ends or goes on otherwise {where}; as in {examples}"
-        )
+        return WrongSetting("--stragglers", self._text, f"a law, which goes on otherwise {where}; as in {examples}")
 
 
 def _as_python(text: str) -> Iterator[str]:

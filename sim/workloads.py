@@ -28,9 +28,8 @@ def main(argv: list[str] | None = None) -> int:
     """Run the command."""
     given = parser().parse_args(argv)
     if (given.name is None) != (given.what == "list"):
-        raise WrongSetting(
-            given.what, given.name, "list alone" if given.name else "a NAME, as list names them, or a FILE"
-        )
+        allowed = "list alone" if given.name else "a NAME, as list names them, or a FILE"
+        raise WrongSetting(given.what, given.name, allowed)
     if given.output and given.what != "from":
         raise WrongSetting("--output", given.output, "with from")
     from sim.model.workload import NAMED, read

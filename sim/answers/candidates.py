@@ -51,13 +51,11 @@ def weights(scenario: Scenario) -> dict[str, float]:
 
 def of(scenario: Scenario) -> dict[str, Scenario]:
     """The job with each candidate, by its name."""
-    by_name = {
-        name: "auto" if name == "ring" and scenario.sum_library == NCCL else name  # NCCL takes trees for it, too
-        for name in weights(scenario)
-    }
-    return {
-        name: replace(scenario, protocol=replace(scenario.protocol, algorithm=taken)) for name, taken in by_name.items()
-    }
+    found = {}
+    for name in weights(scenario):
+        taken = "auto" if name == "ring" and scenario.sum_library == NCCL else name  # NCCL takes trees for it, too
+        found[name] = replace(scenario, protocol=replace(scenario.protocol, algorithm=taken))
+    return found
 
 
 def shared_out(shares: dict[str, float], runs: int) -> dict[str, int]:
@@ -73,9 +71,7 @@ def shared_out(shares: dict[str, float], runs: int) -> dict[str, int]:
     return found
 
 
-def mixed(
-    scenario: Scenario, one: Callable[..., Result], replications: int | None, within_s: float = math.inf
-) -> Result:
+def mixed(scenario: Scenario, one: Callable[..., Result], replications: int | None, within_s: float) -> Result:
     """The result of all candidates together, in numbers of replications by their weights.
 
     Args:

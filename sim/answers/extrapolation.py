@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import exp, hypot, log, log1p
-from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -76,9 +75,7 @@ def effects(scenario: Scenario, outcome: Outcome) -> list[tuple[Quantity, tuple[
     return [(one, outcome.ends.get(one.key) or one.bound(step_s)) for one in quantities.of(scenario)]
 
 
-def residuals(
-    scenario: Scenario, step_s: float, ends: Mapping[str, tuple[float, float]] = MappingProxyType({})
-) -> list[Unknown]:
+def residuals(scenario: Scenario, step_s: float, ends: Mapping[str, tuple[float, float]]) -> list[Unknown]:
     """What no number says that can be put into the job; steps take so many seconds on the average, however many were simulated.
 
     Args:

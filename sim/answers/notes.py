@@ -33,9 +33,8 @@ def notes(scenario: Scenario, outcome: Outcome, world: str, trace: Trace | None 
     if scenario.unused:
         found.append(f"{scenario.protocol.name} does not use {', '.join(scenario.unused)}")
     if outcome.slow and not is_ours(scenario.protocol):
-        found.append(
-            f"simulated event by event, which takes longer: {outcome.slow}; docs/protocol.md says what the engine runs"
-        )
+        said = f"simulated event by event, which takes longer: {outcome.slow}"
+        found.append(f"{said}; docs/protocol.md says what the engine runs")
     if outcome.by_message and scenario.ranks >= LONG_RING:
         found.append(f"all messages of ring allreduces are simulated, which takes longer: {outcome.by_message}")
     found += _of_data(scenario, outcome, trace)
@@ -43,12 +42,8 @@ def notes(scenario: Scenario, outcome: Outcome, world: str, trace: Trace | None 
     if measured(world):
         return found + (_of_evaluations(scenario, trace) if trace is not None else [])
     found += _of_partitions(scenario)
-    found += (
-        (_of_computing(scenario) or _of_batch(scenario))
-        + reading.notes(scenario)
-        + _of_gradients(scenario)
-        + _of_sustained_rate(scenario, outcome)
-    )
+    found += (_of_computing(scenario) or _of_batch(scenario)) + reading.notes(scenario) + _of_gradients(scenario)
+    found += _of_sustained_rate(scenario, outcome)
     return found + sources.notes(scenario) + _idle(scenario) + gpu_memory.note(scenario)
 
 
@@ -108,9 +103,8 @@ def _of_partitions(scenario: Scenario) -> list[str]:
     limit_s, partitions = (getattr(scenario.protocol, name, None) for name in ("time_limit_s", "partitions"))
     if not (limit_s and partitions):
         return []
-    longest_s = float(scenario.costs.partition(scenario.batch // partitions)) / min(
-        scenario.speeds[scenario.servers :] or scenario.speeds
-    )
+    speeds = scenario.speeds[scenario.servers :] or scenario.speeds
+    longest_s = float(scenario.costs.partition(scenario.batch // partitions)) / min(speeds)
     if longest_s < OVERRUN * limit_s:
         return []
     said = f"the last partition of a step takes {summary.seconds(longest_s)} and may end by as much after the time limit of"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -69,13 +69,10 @@ def join(outcomes: Sequence[Outcome]) -> Outcome:
     shapes = sorted({(o.step_s.shape[1], o.idle_fraction.shape[1]) for o in outcomes})
     if len(shapes) != 1:
         raise WrongSetting("replications", shapes, "runs of the same number of steps and of ranks")
-    step_s, samples, idle_fraction = (
-        np.concatenate([getattr(o, name) for o in outcomes]) for name in ("step_s", "samples", "idle_fraction")
-    )
-    one = outcomes[0]
-    return Outcome(
-        step_s, samples, idle_fraction, one.warmup, one.staleness, _ends(outcomes), by_message=one.by_message
-    )
+    joined: dict[str, Any] = {
+        name: np.concatenate([getattr(o, name) for o in outcomes]) for name in ("step_s", "samples", "idle_fraction")
+    }
+    return replace(outcomes[0], **joined, ends=_ends(outcomes), slow="")
 
 
 def _ends(outcomes: Sequence[Outcome]) -> dict[str, tuple[float, float]]:

@@ -73,10 +73,9 @@ def _sign(name: str, before: str, after: str) -> int | None:
 
 def _effects(result: Result) -> dict[str, tuple[float, float]]:
     """By key; none of a single run."""
-    found = (
-        extrapolation.effects(result.scenario, result.outcome) if result.outcome.ends.keys() - {growth.BEYOND} else []
-    )
-    return {one.key: off for one, off in found}
+    if not result.outcome.ends.keys() - {growth.BEYOND}:
+        return {}
+    return {one.key: off for one, off in extrapolation.effects(result.scenario, result.outcome)}
 
 
 def difference(base: Sequence[Unknown], changed: Sequence[Unknown]) -> tuple[float, float]:

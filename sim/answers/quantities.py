@@ -114,12 +114,10 @@ def _of_cores(scenario: Scenario) -> Iterator[Quantity]:
             times = exp(z * host.contention_error)
             contention = max(-0.5 / host.cores, (1 + host.contention) * times - 1)
             hosts.append(host.model_copy(update={"contention": contention}))
-        return replace(job, cluster=job.cluster.model_copy(update={"hosts": tuple(hosts)}))
+        return job.on(hosts=tuple(hosts))
 
     cause = f"{CONTENTION} of {sources.machines(scenario)}"
-    yield Quantity(
-        CONTENTION, CORES, sources.of_costs(scenario), None, put, lambda _: (END * error, END * error), cause
-    )
+    yield Quantity(CONTENTION, CORES, sources.of_costs(scenario), None, put, lambda _: (END * error,) * 2, cause)
 
 
 def _of_resuming(scenario: Scenario) -> Iterator[Quantity]:
@@ -225,10 +223,8 @@ def _of_measured_links(scenario: Scenario) -> Iterator[Quantity]:
     pieces = scenario.servers if scenario.served else scenario.ranks
     bytes_s = scenario.workload.message_bytes / max(1, pieces) / link.bandwidth_bytes_per_s
     whole_s = bytes_s + link.latency_s + 2 * link.overhead_s + link.gap_s
-    for key, spread, taken_s in (
-        (RATE, link.bandwidth_spread, bytes_s),
-        (LATENCY, link.latency_spread, link.latency_s),
-    ):
+    spreads = (RATE, link.bandwidth_spread, bytes_s), (LATENCY, link.latency_spread, link.latency_s)
+    for key, spread, taken_s in spreads:
         if not (spread and taken_s > 0):
             continue
 
@@ -265,8 +261,7 @@ def _of_sleeps(scenario: Scenario) -> Iterator[Quantity]:
         return
 
     def put(job: Scenario, z: float) -> Scenario:
-        oversleep_s = job.cluster.oversleep_s * exp(spread * z)
-        return replace(job, cluster=job.cluster.model_copy(update={"oversleep_s": oversleep_s}))
+        return job.on(oversleep_s=job.cluster.oversleep_s * exp(spread * z))
 
     def bound(step_s: float) -> tuple[float, float]:
         off = END * sleeps * cluster.oversleep_s * spread / step_s

@@ -101,12 +101,7 @@ def figures(scenario: Scenario, world: str, outcome: Outcome) -> dict:
         "step_s": _distribution(outcome.step_s),
         "samples_per_step": {"mean": float(outcome.samples.mean()), "sd": float(outcome.samples.std())},
         "idle_fraction": [float(share) for share in outcome.idle_fraction.mean(axis=0)],
-        "interval": {
-            "level": interval.LEVEL,
-            "samples_per_s": pair,
-            "why_none": why,
-            **parts,
-        },
+        "interval": {"level": interval.LEVEL, "samples_per_s": pair, "why_none": why, **parts},
     }
 
 

@@ -40,9 +40,12 @@ def reading(what: str, path: str | Path) -> Iterator[None]:
     """Within it, that the file cannot be read is a WrongSetting about `what`."""
     try:
         yield
-    except OSError as error:
+    except WrongSetting:
+        raise
+    except (OSError, ValueError) as error:  # the latter of a name with a NUL
         # pyarrow does not say what the system said of a file that is not there.
-        why = os.strerror(errno.ENOENT) if isinstance(error, FileNotFoundError) else error.strerror or error
+        missing = isinstance(error, FileNotFoundError)
+        why = os.strerror(errno.ENOENT) if missing else getattr(error, "strerror", None) or error
         raise WrongSetting(what, str(path), f"a file that can be read ({why})") from error
 
 

@@ -103,10 +103,8 @@ def parsed(lines: Iterable[str], path: str | Path) -> pd.DataFrame:
     cells = []
     for row in rows:
         if any(cell.strip() for cell in row[len(names) :]):
-            allowed = f"{len(names)} cells, as in the heading"
-            allowed += (
-                "; numbers with a point as decimal mark, or semicolons between the columns" if mark == "," else ""
-            )
+            hint = "; numbers with a point as decimal mark, or semicolons between the columns" * (mark == ",")
+            allowed = f"{len(names)} cells, as in the heading{hint}"
             raise WrongSetting(f"{path}: line {rows.line_num + bool(said)}", mark.join(row)[:80], allowed)
         cells.append([*row[: len(names)], *[""] * (len(names) - len(row))])
     found = _numbers([[row[at] for row in cells] for at in range(len(names))], mark)
@@ -126,9 +124,8 @@ def _numbers(columns: list[list[str]], mark: str) -> list[pd.Series]:
     found = [numeric(cells) for cells in columns]
     if all(one.count() == len(cells) for one, cells in zip(found, columns, strict=True)):
         return found
-    plain = [
-        [None if cell.strip().lower() in BLANK else SPACES.sub("", cell.strip()) for cell in cells] for cells in columns
-    ]
+    stripped = [[cell.strip() for cell in cells] for cells in columns]
+    plain = [[None if cell.lower() in BLANK else SPACES.sub("", cell) for cell in cells] for cells in stripped]
     able = [
         {point for point, style in STYLES.items() if all(cell is None or style.fullmatch(cell) for cell in cells)}
         for cells in plain
@@ -154,10 +151,8 @@ def numbers(table: pd.DataFrame, column: str, path: str | Path, least: float = 0
         WrongSetting: there are no rows, the column is missing, or a value is no number from `least` to `most`.
     """
     if column not in table.columns:
-        names = ", ".join(map(str, table.columns[:20]))
-        raise WrongSetting(
-            f"{path}: column", column, f"{names or 'a table with columns'}{nearest(column, table.columns)}"
-        )
+        names = ", ".join(map(str, table.columns[:20])) or "a table with columns"
+        raise WrongSetting(f"{path}: column", column, names + nearest(column, table.columns))
     if not len(table):
         raise WrongSetting(f"{path}: {column}", None, "at least one row")
     allowed = f"numbers from {least:g} to {most:g}"
@@ -187,10 +182,8 @@ def whole_table(
     import pandas as pd
 
     found = table.apply(lambda column: pd.to_numeric(column.astype(str), errors="coerce")).astype(float)
-    bad = ~((found >= 0) & (found <= most)).all(axis=1) | (found[found.columns.intersection(whole)] % 1 != 0).any(
-        axis=1
-    )
-    bad |= wrong(found)
+    bad = ~((found >= 0) & (found <= most)).all(axis=1) | wrong(found)
+    bad |= (found.filter(items=whole) % 1 != 0).any(axis=1)
     if bad.any():
         row = int(np.argmax(bad.to_numpy()))
         given = ", ".join(map(str, table.iloc[row]))[:80]

@@ -83,11 +83,8 @@ class Law(NamedTuple):
 
     def deviation(self, batch: float) -> float:
         """Standard deviation of the logarithm of one more run's steps."""
-        return math.hypot(
-            self.spread * math.sqrt(1 + self._leverage(batch)),
-            self.of_runs,
-            self.a_doubling * self.beyond(batch),
-        )
+        about_law = self.spread * math.sqrt(1 + self._leverage(batch))
+        return math.hypot(about_law, self.of_runs, self.a_doubling * self.beyond(batch))
 
     def beyond(self, batch: float) -> float:
         """Doublings of the batch from the table's nearest; 0 within the table."""
@@ -126,9 +123,8 @@ def fit(batches: Sequence[float] | np.ndarray, steps: Sequence[float] | np.ndarr
         return found - found.mean()
 
     edges = math.log(known[0] / EDGE), math.log(known[-1] * EDGE)
-    best = minimize_scalar(
-        lambda log: float(np.sum(residuals(log) ** 2)), bounds=edges, method="bounded", options={"xatol": 1e-9}
-    )
+    how = {"bounds": edges, "method": "bounded", "options": {"xatol": 1e-9}}
+    best = minimize_scalar(lambda log: float(np.sum(residuals(log) ** 2)), **how)
     b_crit, freedom = math.exp(best.x), len(known) - 2 + PUBLISHED.freedom
     again = len(logs) - len(known)
     of_others = math.hypot(PUBLISHED.spread, 0.0 if again else PUBLISHED.of_runs)

@@ -38,10 +38,8 @@ def workers(
         raise WrongSetting("--workers", ALL, f"a number: the profile {cluster.name!r} takes any number of ranks")
     beside = (servers if protocol.has_servers else 1) if protocol.served(model) and servers_on == "own" else 0
     if cluster.slots <= beside:
-        allowed = (
-            f"a cluster with more slots: {cluster.name!r} has {cluster.slots}, and {beside} of the ranks are no workers"
-        )
-        raise WrongSetting("--workers", ALL, allowed)
+        has = f"{cluster.name!r} has {cluster.slots}, and {beside} of the ranks are no workers"
+        raise WrongSetting("--workers", ALL, f"a cluster with more slots: {has}")
     return cluster.slots - beside
 
 
@@ -57,6 +55,7 @@ def takes_any(cluster: Cluster) -> bool:
     from sim.platform.cluster import UNCOUNTED  # when it is needed, so that help loads no clusters
 
     hosts = cluster.hosts
-    return bool(cluster.provenance) and (
-        sum(host.count for host in hosts) == UNCOUNTED or any(host.slots == UNCOUNTED for host in hosts)
+    return bool(cluster.provenance) and UNCOUNTED in (
+        sum(host.count for host in hosts),
+        *(host.slots for host in hosts),
     )

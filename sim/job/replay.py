@@ -83,9 +83,8 @@ def workload_of(header: Header) -> Workload:
 
     if header.model is None and header.workload not in workload.NAMED:
         raise WrongSetting("workload", header.workload, f"a model that is described, or {', '.join(workload.NAMED)}")
-    found = (
-        workload.NAMED[header.workload] if header.model is None else validated(workload.Workload, header.model, "model")
-    )
+    model = header.model
+    found = workload.NAMED[header.workload] if model is None else validated(workload.Workload, model, "model")
     if (found.name, digest(found)) != (header.workload, header.digest):
         allowed = f"the {header.workload} of the simulator, which is another model now (record it again)"
         raise WrongSetting("workload", f"{header.workload}, {header.digest or 'without a digest'}", allowed)

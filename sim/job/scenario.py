@@ -388,9 +388,8 @@ class Scenario:
     @cached_property
     def local(self) -> Link:
         """The link within a host likewise. Rounds of trees over hosts have the latency within hosts in them."""
-        found = named_links.reached(self.cluster.local, named_links.within(self.cluster.local)).for_items(
-            self.item_bytes / ITEM_BYTES
-        )
+        link, times = self.cluster.local, self.item_bytes / ITEM_BYTES
+        found = named_links.reached(link, named_links.within(link)).for_items(times)
         summed = self.algorithm(self._algorithm) == "ring" and not self.servers and len(set(self.hosts)) > 1
         in_trees = summed and self.network.tree_s is not None
         return found.model_copy(update={"latency_s": 0.0, "overhead_s": 0.0}) if in_trees else found

@@ -49,10 +49,9 @@ def with_links(
     for name in ("local",) if within else ("network", "library"):
         link = getattr(scenario.cluster, name)
         if link is not None:
-            longer = [
-                one for one in ("overhead_s", "gap_s", "tree_inner_s", "tree_s") if getattr(link, one) is not None
-            ]
-            slowed = {one: work * getattr(link, one) for one in longer} | {"latency_s": latency * link.latency_s}
+            seconds = {one: getattr(link, one) for one in ("overhead_s", "gap_s", "tree_inner_s", "tree_s")}
+            slowed = {one: work * seconds[one] for one in seconds if seconds[one] is not None}
+            slowed["latency_s"] = latency * link.latency_s
             slowed["bandwidth_bytes_per_s"] = link.bandwidth_bytes_per_s / times
             found[name] = link.model_copy(update=slowed)
     return scenario.on(**found)
@@ -91,9 +90,8 @@ def _settled(scenario: Scenario, machines: Iterable[Host], costs: Costs) -> Scen
 
 def without_slowest(scenario: Scenario) -> Scenario | None:
     """The job without the hosts whose workers compute slowest; None if all are alike, or a server is there, or no such job can be."""
-    workers = Counter(
-        scenario.places[host] for host in scenario.computing_hosts
-    )  # by the entry of the cluster's hosts, as below
+    # By the entry of the cluster's hosts.
+    workers = Counter(scenario.places[host] for host in scenario.computing_hosts)
     speeds = {scenario.places[host]: scenario.machines[host].speed for host in scenario.computing_hosts}
     least, most = min(speeds.values()), max(speeds.values())
     slow = {place for place, speed in speeds.items() if speed * ALIKE <= least}

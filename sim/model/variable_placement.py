@@ -56,9 +56,7 @@ def partitioned(variables: Sequence[Variable], parts: int) -> list[Variable]:
     return cut
 
 
-def placed(
-    variables: Sequence[Variable], servers: int, strategy: str = "round-robin", parts: int = 1
-) -> list[tuple[Variable, int]]:
+def placed(variables: Sequence[Variable], servers: int, strategy: str, parts: int = 1) -> list[tuple[Variable, int]]:
     """Every trained variable, or its parts, with its server, in creation order; untrained ones take a turn too.
 
     Raises:
@@ -78,9 +76,7 @@ def placed(
 
 
 @lru_cache(maxsize=64)  # many jobs have the same servers
-def server_slices(
-    variables: tuple[Variable, ...], servers: int, strategy: str = "round-robin", parts: int = 1
-) -> list[list[slice]]:
+def server_slices(variables: tuple[Variable, ...], servers: int, strategy: str, parts: int) -> list[list[slice]]:
     """The pieces of the flat parameter vector that each server holds, shape (servers, pieces); together they are all of it.
 
     A server to which untrained variables alone fall has no piece.

@@ -21,11 +21,12 @@ from sim.model import workload
 from sim.model.variable_placement import STRATEGIES
 from sim.plans import prices, until
 from sim.plans.prices import Prices
-from sim.plans.until import Until
+from sim.plans.until import Work
 from sim.platform import catalogue
 from sim.stragglers import read as read_stragglers
 
 if TYPE_CHECKING:
+    from sim.plans.candidates import Figures
     from sim.plans.question import Question
     from sim.platform.cluster import Cluster, Host
     from sim.protocols.base import Protocol
@@ -110,7 +111,7 @@ class Room:
         self._fitted = {one.protocol: one.settings for one in reversed(runs)}
         self._kinds = [(name, settings) for name in question.protocols for settings in self._settings(name)]
         self._check_settings()
-        self.until = Until(question.until, self.workload.name) if question.until else None
+        self.until = until.law_of(question.until, self.workload.name) if question.until else None
         self.protocol = lru_cache(None)(protocols.make)
         self.cluster = lru_cache(None)(self._cluster)
 
@@ -162,36 +163,33 @@ class Room:
         found.check_computing()
         return found
 
-    def command(self, one: Configuration, steps: int, warmup: int, runs: int, samples_per_s: float) -> str:
-        """The command that simulates it as the plan did.
-
-        Args:
-            samples_per_s: that it was found to reach without failures of hosts.
-        """
+    def command(self, one: Configuration, found: Figures) -> str:
+        """The command that simulates it as the plan did."""
         import shlex
 
         scenario = self.scenario(one)
         words = {"--protocol": one.protocol, "--workload": self.question.workload, "--batch": one.batch}
         counts = one.subset or (one.hosts,)
-        changed = ", ".join(
-            [*(f"hosts.{place}.count={count}" for place, count in enumerate(counts)), f"workers={scenario.workers}"]
-        )
+        changed = [
+            *(f"hosts.{place}.count={count}" for place, count in enumerate(counts)),
+            f"workers={scenario.workers}",
+        ]
         kind = self._clusters[one.host]
         if one.host in catalogue.all_of("hosts"):
             words |= {"--cluster": f"{one.host}*{one.hosts}", "--workers": scenario.workers}
         elif sum(host.count for host in kind.hosts) == one.hosts:
             words |= {"--cluster": one.host, "--workers": scenario.workers}
         else:
-            words |= {"--cluster": one.host, "--workers": 1, "--what-if": changed}
+            words |= {"--cluster": one.host, "--workers": 1, "--what-if": ", ".join(changed)}
         if each := self.question.gpus_per_host:
             words["--per-host"] = each
         if one.servers:
             words |= {"--servers": one.servers, "--servers-on": one.servers_on}
             words |= {"--placement": one.placement, "--variable-partitions": one.variable_partitions}
-        words |= {"--stragglers": self.question.stragglers, "--steps": steps, "--warmup": warmup}
-        words |= {"--replications": runs, "--seed": self.question.seed}
-        samples = self.until.work(scenario).samples if self.until else None
-        if failing := self.question.failures_for(one.offer, samples_per_s, samples):
+        words |= {"--stragglers": self.question.stragglers, "--steps": found.steps, "--warmup": found.warmup}
+        words |= {"--replications": found.runs, "--seed": self.question.seed}
+        samples = Work.of(scenario, self.until).samples if self.until else None
+        if failing := self.question.failures_for(one.offer, found.mid / found.goodput, samples):
             words["--failures"] = failing
         settings = [word for setting in one.settings for word in ("--set", setting)]
         said = [str(word) for pair in words.items() for word in pair]
@@ -278,9 +276,8 @@ class Room:
         known = {one.name for name in self.question.protocols for one in fields(protocols.find(name))}
         for key in self.question.settings:
             if key not in known:
-                raise WrongSetting(
-                    "settings", key, f"{', '.join(sorted(known))} of {', '.join(self.question.protocols)}"
-                )
+                allowed = f"{', '.join(sorted(known))} of {', '.join(self.question.protocols)}"
+                raise WrongSetting("settings", key, allowed)
 
     def _served(self, protocol: Protocol) -> Iterator[Served]:
         if not protocol.served(self.workload):

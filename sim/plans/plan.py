@@ -109,9 +109,7 @@ class Plan:
             "effort": EFFORTS[one.effort].name,
             "steps": figures.steps,
             "runs": figures.runs,
-            "command": self.room.command(
-                asked, figures.steps, figures.warmup, figures.runs, figures.mid / figures.goodput
-            ),
+            "command": self.room.command(asked, figures),
         }
 
     def as_json(self) -> dict:
@@ -186,7 +184,7 @@ def _extrapolated(plan: Plan) -> list[str]:
     if not (work and work.beyond):
         return []
     assert plan.room.until
-    known = plan.room.until.law.batches
+    known = plan.room.until.batches
     ends = " to ".join(f"{end:,.0f}" for end in sorted({known[0], known[-1]}))
     mid, low, high = map(number, work.steps)
     said = f"{in_words(str(plan.question.until))} is known of batches of {ends}, and the first has {work.batch:,}"

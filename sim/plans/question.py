@@ -42,13 +42,10 @@ def _of_all(value: Any) -> Any:
     return value if isinstance(value, dict) else {} if value is None else {"": value}
 
 
-def _in_seconds(value: Any) -> Any:
-    return quantity(value, "second", "24 h")
-
-
 Usd = Annotated[float, Field(gt=0, le=MOST_USD, allow_inf_nan=False)]
 Rate = Annotated[float, Field(gt=0, le=1e12, allow_inf_nan=False)]
-Long = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False), BeforeValidator(_in_seconds)]
+_in_seconds = BeforeValidator(lambda value: quantity(value, "second", "24 h"))
+Long = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False), _in_seconds]
 Samples = Annotated[int, Field(ge=1, le=MOST), BeforeValidator(lambda value: count(value, "115 M"))]
 Several = BeforeValidator(_each_once)
 Setting = Annotated[tuple[str | bool | int | float, ...], Field(min_length=1), Several]
@@ -214,5 +211,4 @@ def _of_profiles(table: dict[str, Any]) -> dict[str, Any]:
 
 def _joined(table: Any, further: Any) -> dict[str, Any]:
     """The options' entries before the file's; a number in place of a table is that of all."""
-    of_file, of_options = (one if isinstance(one, dict) else {"": one} for one in (table, further))
-    return of_file | of_options
+    return _of_all(table) | _of_all(further)

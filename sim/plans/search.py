@@ -21,6 +21,7 @@ from sim.base.errors import WrongSetting
 from sim.job import gpu_memory
 from sim.plans.candidates import EFFORTS, WHOLE, Candidate
 from sim.plans.configurations import Configuration
+from sim.plans.until import Work
 
 if TYPE_CHECKING:
     from sim.job.scenario import Scenario
@@ -76,7 +77,7 @@ def screened(room: Room, until_s: float = math.inf) -> tuple[list[Candidate], Co
             least, error = bounds.least(job, one.batch), job.costs.error if job.on_named_gpus else 0.0
             at_most = least.samples_per_s()
             likely = least.samples_per_s(math.exp(error * unlikely)) if error else at_most
-            work = room.until.work(replace(job, batch=one.batch)) if room.until else None
+            work = Work.of(replace(job, batch=one.batch), room.until) if room.until else None
             found.append(Candidate(one, question, job.workers, least, error, at_most, likely, work=work))
     return found, thrown + _of_memory(too_large, room.workload.optimiser)
 

@@ -72,9 +72,8 @@ def headline(plan: Plan) -> str:
         chance = f"(no probability: {first['why_no_interval']})"
     if any((plan.row(one)["p_target"] or 1) < asked.probability for one in plan.by_kind):
         chance += ", and the best of each kind of host that misses it"
-    return (
-        f"The {kind} of {plan.configurations:,} configuration{'s' * (plan.configurations != 1)} for {target}, {chance}:"
-    )
+    several = f"{plan.configurations:,} configuration{'s' * (plan.configurations != 1)}"
+    return f"The {kind} of {several} for {target}, {chance}:"
 
 
 def targets(plan: Plan) -> list[str]:

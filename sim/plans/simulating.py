@@ -41,14 +41,7 @@ class Simulating:
     `cut` says whether a run was ended by the clock before it had made the steps asked for.
     """
 
-    def __init__(
-        self,
-        room: Room,
-        pool: Pool,
-        within_s: float,
-        until_s: float,
-        everything: Iterable[Candidate] = (),
-    ):
+    def __init__(self, room: Room, pool: Pool, within_s: float, until_s: float, everything: Iterable[Candidate] = ()):
         self.room, self.pool, self.until_s = room, pool, until_s
         self._alike: dict[Configuration, list[Candidate]] = defaultdict(list)
         for one in everything:
@@ -122,9 +115,8 @@ class Simulating:
         self.cut = self.cut or did != asked
         one.figures = Figures(min(low, mid), mid, max(high, mid), row["why_no_interval"], row["world"], *did)
         if effort < WHOLE and row["why_no_interval"] is None:
-            one.figures = replace(
-                one.figures, slower=_slower(job.scenario, row["step_mean_s"], EFFORTS[effort].optimism)
-            )
+            slower = _slower(job.scenario, row["step_mean_s"], EFFORTS[effort].optimism)
+            one.figures = replace(one.figures, slower=slower)
         if failing := self.room.question.failures_for(one.configuration.offer, mid, one.samples):
             self._lose(one, job, failing)
 
@@ -139,16 +131,13 @@ class Simulating:
             one.problem, one.figures = str(error), None
             return
         mid, share = figures.mid * lost.goodput, lost.goodput
-        sides = [
-            math.hypot(math.log(figures.mid / figures.low), math.log(max(1.0, share / lost.interval[0]))),
-            math.hypot(math.log(figures.high / figures.mid), math.log(max(1.0, lost.interval[1] / share))),
-        ]
-        one.figures = replace(
-            figures, low=mid * math.exp(-sides[0]), mid=mid, high=mid * math.exp(sides[1]), goodput=share
-        )
+        slower = math.hypot(math.log(figures.mid / figures.low), math.log(max(1.0, share / lost.interval[0])))
+        faster = math.hypot(math.log(figures.high / figures.mid), math.log(max(1.0, lost.interval[1] / share)))
+        low, high = mid * math.exp(-slower), mid * math.exp(faster)
+        one.figures = replace(figures, low=low, mid=mid, high=high, goodput=share)
 
 
 def _slower(scenario: Scenario, step_s: float, optimism: float) -> float:
     """Logarithm of what more steps and runs leave unknown, at least; what numbers at their ends do is not told by a few steps."""
-    ends = (extrapolation.residuals(scenario, seconds) for seconds in (step_s, step_s / optimism))
+    ends = (extrapolation.residuals(scenario, seconds, {}) for seconds in (step_s, step_s / optimism))
     return math.hypot(*(min(one.slower, other.slower) for one, other in zip(*ends, strict=True)))

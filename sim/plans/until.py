@@ -29,6 +29,11 @@ class Work(NamedTuple):
     steps: Steps
     beyond: float
 
+    @classmethod
+    def of(cls, job: Scenario, steps: law.Law) -> Work:
+        """The work of a job, whose global batch is that of the gradients in an update."""
+        return cls(job.global_batch, steps.steps(job.global_batch), steps.beyond(job.global_batch))
+
     @property
     def samples(self) -> float:
         """The median."""
@@ -50,8 +55,8 @@ class Work(NamedTuple):
         }
 
 
-class Until:
-    """A target.
+def law_of(target: str, model: str) -> law.Law:
+    """The law of steps to a target.
 
     Args:
         target: the path of a table, columns batch and steps; or METRIC=NUMBER, which published runs of the model reached.
@@ -60,14 +65,7 @@ class Until:
     Raises:
         WrongSetting: see sim.efficiency.law.read and published.
     """
-
-    def __init__(self, target: str, model: str):
-        self.law = published.read(model, target, law.OPTION) if by_name(target) else law.read(target)
-
-    def work(self, job: Scenario) -> Work:
-        """The work of a job, whose global batch is that of the gradients in an update."""
-        batch = job.global_batch
-        return Work(batch, self.law.steps(batch), self.law.beyond(batch))
+    return published.read(model, target, law.OPTION) if by_name(target) else law.read(target)
 
 
 def by_name(target: str) -> bool:

@@ -331,9 +331,8 @@ class Model(Checked):
         said = json.dumps([variables, workload.sample_shape, workload.inputs, workload.classes])
         said += (workload.precision or "") + (f", gradients {workload.gradients}" if workload.gradients else "")
         buckets = bool(variables) and all(variable.name.startswith(BUCKET) for variable in workload.variables)
-        return cls(
-            parameters=workload.parameters, digest=hashlib.sha256(said.encode()).hexdigest()[:16], buckets=buckets
-        )
+        digest = hashlib.sha256(said.encode()).hexdigest()[:16]
+        return cls(parameters=workload.parameters, digest=digest, buckets=buckets)
 
     @classmethod
     def fitted(cls, workload: Workload, batch: int) -> Model:

@@ -29,9 +29,8 @@ def on_hosts(cluster: Cluster, count: int) -> Cluster:
     hosts = tuple(host for host in cluster.hosts if host.name != SERVER)
     kinds = {(host.gpu and host.gpu.name, host.gpus, host.cores) for host in hosts}
     if len(kinds) > 1:
-        raise WrongSetting(
-            "--hosts", count, f"hosts of one kind to be like: those of {cluster.name!r} differ in cores or GPUs"
-        )
+        allowed = f"hosts of one kind to be like: those of {cluster.name!r} differ in cores or GPUs"
+        raise WrongSetting("--hosts", count, allowed)
     several = sum(host.count for host in hosts)
     speed = math.exp(sum(host.count * math.log(host.speed) for host in hosts) / several)  # the geometric mean
     first, kinds_of = hosts[0], catalogue.all_of("hosts")
@@ -71,12 +70,10 @@ def on_network(cluster: Cluster, text: str) -> Cluster:
         "bandwidth_spread": None,
         "spread_by_hosts": (),
     }
-    library = cluster.library and cluster.library.model_copy(update=update)
-    known = cluster.provenance and cluster.provenance.model_copy(
-        update={"links_measured": False, "sums_in_links": False}
-    )
-    network = cluster.network.model_copy(update=update)
-    return cluster.model_copy(update={"network": network, "library": library, "provenance": known})
+    links = {"network": cluster.network.model_copy(update=update)}
+    links |= {"library": cluster.library.model_copy(update=update)} if cluster.library else {}
+    found = cluster.model_copy(update=links)
+    return found.known(links_measured=False, sums_in_links=False) if cluster.provenance else found
 
 
 def link(text: str, option: str) -> Link:

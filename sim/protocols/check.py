@@ -176,9 +176,8 @@ def trained(job: Scenario, limit_s: float = LIMIT_S) -> str:
     if off < ALIKE:
         return f"{job.workers} workers end with the weights of one process that has all samples"
     ranks = f"; ranks end up to {apart:.1%} apart" if apart > ALIKE else ""
-    return (
-        f"{job.workers} workers end up to {off:.1%} of the largest weight from one process that has all samples{ranks}"
-    )
+    where = f"up to {off:.1%} of the largest weight from one process that has all samples"
+    return f"{job.workers} workers end {where}{ranks}"
 
 
 def by_engine(slow: list[str]) -> str:

@@ -61,9 +61,8 @@ def about(of: type[Text]) -> str:
     said: dict[str, str] = {}
     for one in of.__mro__[::-1]:
         if "__dataclass_fields__" in vars(one):
-            said |= {name: "" for name in said if f" {name}: " in (one.__doc__ or "")} | dict(
-                COMMENT.findall(_source(one))
-            )
+            said |= {name: "" for name in said if f" {name}: " in (one.__doc__ or "")}
+            said |= dict(COMMENT.findall(_source(one)))
     text, args, told = inspect.cleandoc(of.__doc__ or "").partition("Args:")
     lines = [f"    {one.name}: {said[one.name]}" for one in fields(of) if said.get(one.name)]
     return "\n".join([f"{text}Args:{told}" if args else f"{text}\n\nArgs:", *lines]) if lines else text + args + told

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from sim.base.activity import NOBODY
-from sim.recording.traces import Header, Trace
+from sim.recording.traces import Trace
 
 
 class Gradients(NamedTuple):
@@ -21,16 +21,6 @@ class Gradients(NamedTuple):
 
     computed: int
     applied: int
-
-
-def drifted(header: Header) -> list[str]:
-    """Whether ranks that update their own parameters ended with different ones, in a line; none if they are equal, or not known."""
-    checksums = header.details.get("parameters_crc32", ())
-    different = len(set(checksums))
-    if header.servers or different < 2:
-        return []
-    said = f"the parameters of {len(checksums)} ranks end as {different} different ones"
-    return [f"{said}: replicas drift apart where gradients are not summed alike at all ranks"]
 
 
 def gradients(trace: Trace) -> Gradients:

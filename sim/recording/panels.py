@@ -52,14 +52,8 @@ AGAINST = {  # a field of Curves, and its words
 ABREAST, LETTERS = 3, 50  # panels side by side, and letters of the legend above each
 # What does not make another job of it; how long it lasts is seen, and replications may end where each reaches a target.
 OF_A_RUN = {*RECORDED, "seed", "replication", "steps", "warmup"} - {"cluster"}
-UNSAID = {
-    "protocol",
-    "world",
-    "digest",
-    "model",
-    "law",
-    "updates_per_step",
-}  # in a label: said first, or elsewhere by name
+# What a label has said first, or says elsewhere by name.
+UNSAID = {"protocol", "world", "digest", "model", "law", "updates_per_step"}
 
 
 def check_path(path: str | Path) -> None:
@@ -187,9 +181,7 @@ def _facts(header: Header) -> dict[str, str]:
 def _labels(first: list[tuple[str, Trace]]) -> list[str]:
     """Protocol, world, and the settings that differ from those of another job; the file, too, where that is not enough."""
     facts = [_facts(trace.header) for _, trace in first]
-    names = [
-        name for name in dict.fromkeys(name for one in facts for name in one) if name.partition(".")[0] not in UNSAID
-    ]
+    names = dict.fromkeys(name for one in facts for name in one if name.partition(".")[0] not in UNSAID)
     differ = [name for name in names if len({one[name] for one in facts if one.get(name)}) > 1]
     found = []
     for (_, trace), one in zip(first, facts, strict=True):

@@ -30,9 +30,7 @@ WORLDS = ("torch", "keras", "loop")  # in which such a run took place: by the li
 UNSEEN = "loop"  # the name of a model that nobody described
 CARRIED = ("input", "compute")
 OF_TRAINING = ("optimiser", "learning_rate", "weight_decay", "device", "threads", "engine")  # that a recorder knows
-LATE = (
-    0.05  # of a minibatch's computing, within which its first sum begins so late that all may as well begin at its end
-)
+LATE = 0.05  # of a minibatch's computing, within which its first sum begins so late that all might begin at its end
 Text = Annotated[str, Field(max_length=1000)]
 
 

@@ -51,19 +51,14 @@ class WhatIf(Sequence["Compared"]):
         """
         import pandas as pd
 
-        rows = [
-            (
-                one.change,
-                one.result.samples_per_s,
-                one.ratio,
-                *(one.interval or (math.nan, math.nan)),
-                one.pairs,
-                one.result.answer().get(comparing.USD, math.nan),
-            )
-            for one in self.compared
+        columns = ["change", "samples_per_s", "ratio", "ratio_low", "ratio_high", "pairs"]
+        ends = [one.interval or (math.nan, math.nan) for one in self.compared]
+        told = [
+            (one.change, one.result.samples_per_s, one.ratio, *of, one.pairs)
+            for one, of in zip(self.compared, ends, strict=True)
         ]
-        columns = ["change", "samples_per_s", "ratio", "ratio_low", "ratio_high", "pairs", comparing.USD]
-        return pd.DataFrame(rows, columns=columns)
+        usd = [one.result.answer().get(comparing.USD, math.nan) for one in self.compared]
+        return pd.DataFrame(told, columns=columns).assign(**{comparing.USD: usd})
 
 
 def what_if(

@@ -146,25 +146,17 @@ def lost(scenario: Scenario, failures: Failures) -> Lost:
     checkpoints_s = count * failures.checkpoint_s + warned * failures.checkpoint_s
     whole_s = count * every_s + checkpoints_s + repeated_s + restarts_s
     between_s = filter(None, (failures.mtbf_s, failures.preemption_s))
-    away = sum(
-        failures.restart_s / one for one in between_s
-    )  # of a host that no rank waits for, beside each second that it is there
+    # Of a host that no rank waits for, beside each second that it is there.
+    away = sum(failures.restart_s / one for one in between_s)
     missing = beside * away / (1 + away)
     shares = count * every_s / whole_s * (1 - missing)
     if shares.mean() < LEAST_GOODPUT:
         raise _no_progress(failures, stopping)
     low, high = np.quantile(shares, (0.05, 0.95))
     low, high = min(low, shares.mean()), max(high, shares.mean())
-    return Lost(
-        every_s,
-        float(shares.mean()),
-        (float(low), float(high)),
-        float((checkpoints_s / whole_s).mean()),
-        float((repeated_s / whole_s).mean()),
-        float((restarts_s / whole_s).mean()),
-        float(missing),
-        float((stops + again + warned).mean()),
-    )
+    left = float(shares.mean()), (float(low), float(high))
+    saved, repeated, restarts = (float((part_s / whole_s).mean()) for part_s in (checkpoints_s, repeated_s, restarts_s))
+    return Lost(every_s, *left, saved, repeated, restarts, float(missing), float((stops + again + warned).mean()))
 
 
 def _warned(rng, hosts: int, failures: Failures, whole_s: np.ndarray) -> np.ndarray:
@@ -214,9 +206,8 @@ def mean_segment_s(rate: float, segment_s: float, restart_s: float) -> float:
 
 def _no_progress(failures: Failures, hosts: int) -> WrongSetting:
     preempted = f"preemption={failures.preemption_s:g} s, " if failures.preemption_s else ""
-    given = (
-        f"mtbf={failures.mtbf_s:g} s, {preempted}restart={failures.restart_s:g} s, and {hosts} hosts that stop the run"
-    )
+    times = f"mtbf={failures.mtbf_s:g} s, {preempted}restart={failures.restart_s:g} s"
+    given = f"{times}, and {hosts} hosts that stop the run"
     return WrongSetting(OPTION, given, f"times by which more than {LEAST_GOODPUT:.1%} of a run is progress")
 
 
@@ -249,12 +240,8 @@ def told(lost: Lost, samples_per_s: float) -> str:
     from sim.base.progress import duration
 
     low, high = lost.interval
-    parts = {
-        "checkpoints": lost.checkpoints,
-        "work done again": lost.repeated,
-        "restarts": lost.restarts,
-        "missing workers": lost.missing,
-    }
+    parts = {"checkpoints": lost.checkpoints, "work done again": lost.repeated}
+    parts |= {"restarts": lost.restarts, "missing workers": lost.missing}
     said = ", ".join(f"{name} {share:.1%}" for name, share in parts.items() if share >= 5e-4) or "nothing to speak of"
     return (
         f"with failures    {number(lost.goodput * samples_per_s)} samples/s, {lost.goodput:.1%} of it "

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from sim import options
-from sim.command import Parser
+from sim.command import Parser, add_options
 
 if TYPE_CHECKING:
     from sim.answers.result import Result
@@ -23,29 +23,16 @@ CAUSES = 8  # simulations that --why takes at most besides those of changes
 def question_options() -> Parser:
     """A parent parser."""
     parser = Parser(add_help=False)
-    group = parser.add_argument_group("questions")
-    group.add_argument(
-        "--what-if",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE,...",
-        help="compare with a changed job on the same random numbers: an option (workers=64), a setting of the protocol, or a "
-        "path into the cluster (network.bandwidth='25 Gbit/s', hosts.0.count=16); price=USD: what it costs once; may be repeated",
-    )
-    group.add_argument(
-        "--why", action="store_true", help="the gain without each cause of the step time, and changes that would help"
-    )
-    group.add_argument(
-        "--explain",
-        action="store_true",
-        help="the numbers that the answer rests on, the source of each, and what to measure first (`basis` of --json)",
-    )
-    group.add_argument(
-        "--failures",
-        metavar="'mtbf=30 d, ...'",
-        help="the cost of failing hosts: mtbf (of a host), restart (5 min), checkpoint (10 s), every (of training between two; the "
-        "best if not given), run (24 h)",
-    )
+    table = """
+        --what-if  NAME=VALUE,...  list  compare with a changed job on the same random numbers: an option (workers=64), a setting of the
+            protocol, or a path into the cluster (network.bandwidth='25 Gbit/s', hosts.0.count=16); price=USD: what it costs once; may be
+            repeated
+        --why  -  flag  the gain without each cause of the step time, and changes that would help
+        --explain  -  flag  the numbers that the answer rests on, the source of each, and what to measure first (`basis` of --json)
+        --failures  'mtbf=30 d, ...'  text  the cost of failing hosts: mtbf (of a host), restart (5 min), checkpoint (10 s), every (of
+            training between two; the best if not given), run (24 h)
+    """
+    add_options(parser.add_argument_group("questions"), table)
     return parser
 
 

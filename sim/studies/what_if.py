@@ -144,10 +144,8 @@ def show(compared: list[Compared], base: dict) -> None:
     from rich.console import Console
 
     headings, *found = rows(compared, base)
-    width = Console().width
-    Console(highlight=False, width=max(width, PRICED_WIDTH) if COST in headings else width).print(
-        table(headings, found)
-    )
+    width = max(Console().width, PRICED_WIDTH * (COST in headings))
+    Console(highlight=False, width=width).print(table(headings, found))
     notes = (f"note: {line}" for line in (*too_large(compared), *still_slow(compared)))
     for line in (*(payback_said(one.change, one.payback) for one in compared if one.payback), *notes):
         Console(highlight=False, markup=False).print(line)
@@ -156,11 +154,8 @@ def show(compared: list[Compared], base: dict) -> None:
 def too_large(compared: list[Compared]) -> list[str]:
     """A line for each changed job that does not fit the memory of its GPUs."""
     lines = ((one.change, line) for one in compared for line in gpu_memory.note(one.result.scenario))
-    return [
-        f"{change}: {line}"
-        for change, line in lines
-        if line.startswith((gpu_memory.DOES_NOT_FIT, gpu_memory.RECOMPUTED))
-    ]
+    verdicts = gpu_memory.DOES_NOT_FIT, gpu_memory.RECOMPUTED
+    return [f"{change}: {line}" for change, line in lines if line.startswith(verdicts)]
 
 
 def still_slow(compared: list[Compared]) -> list[str]:

@@ -107,11 +107,8 @@ def without_causes(scenario: Scenario) -> Iterator[tuple[str, Scenario]]:
         yield "without slow hosts", fewer
     if scenario.ranks > 1:
         yield "without messages", scenario.on(network=FREE, library=None, local=FREE)
-    if scenario.ranks > 1:
-        hosts = tuple(
-            host.model_copy(update={"cores": 4096, "slots": host.ranks, "contention": 0.0, "contention_error": 0.0})
-            for host in scenario.cluster.hosts
-        )
+        alone = {"cores": 4096, "contention": 0.0, "contention_error": 0.0}
+        hosts = tuple(host.model_copy(update=alone | {"slots": host.ranks}) for host in scenario.cluster.hosts)
         yield "without sharing cores", scenario.on(hosts=hosts, shared_cores=None, poll_s=0.0)
     if scenario.gpus_shared:
         hosts = tuple(host.model_copy(update={"gpus": host.gpus and host.ranks}) for host in scenario.cluster.hosts)
@@ -119,10 +116,8 @@ def without_causes(scenario: Scenario) -> Iterator[tuple[str, Scenario]]:
     costs = scenario.costs
     if costs.input(scenario.batch):
         at_once = replace(scenario, workload=scenario.workload.model_copy(update={"reading": None}))
-        yield (
-            "without waiting for data",
-            with_costs(at_once, costs.model_copy(update={"input": Line(), "loading": None})),
-        )
+        free = costs.model_copy(update={"input": Line(), "loading": None})
+        yield "without waiting for data", with_costs(at_once, free)
     yield "without sums and updates", with_costs(scenario, costs.model_copy(update=dict.fromkeys(SUMS, Line())))
     halves = {name: getattr(costs, name).times(0.5) for name in COMPUTING} | {"loop_s": costs.loop_s / 2}
     yield "computing twice as fast", with_costs(scenario, costs.model_copy(update=halves))
@@ -176,11 +171,6 @@ def _cells(what: str, compared: Compared) -> tuple[str, ...]:
 
 
 def _told(compared: Compared) -> dict:
-    answer = compared.as_json()
-    return {
-        "change": answer["change"],
-        "throughput_ratio": answer["throughput_ratio"],
-        "pairs": answer["pairs"],
-        "interval": answer["interval"],
-        "step_s": answer["answer"]["step_s"]["mean"],
-    }
+    told = compared.as_json()
+    told.pop("payback", None)
+    return told | {"step_s": told.pop("answer")["step_s"]["mean"]}

@@ -26,11 +26,7 @@ PRELOADED = [installed("sim.sweeps.jobs"), installed("sim.runs.replications"), "
 UNGUARDED = (
     "the processes of a sweep import the script that calls it, which has to do so below `if __name__ == '__main__':`"
 )
-LAUNCHED = (
-    "OMPI_COMM_WORLD_SIZE",
-    "PMI_SIZE",
-    "SLURM_STEP_NUM_TASKS",
-)  # launchers say in them how many copies they started
+LAUNCHED = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS")  # how many copies a launcher started
 MOST_IN_CHUNK = 4  # scenarios
 AHEAD = 2  # chunks in hand for each process, so that none waits for the next
 KILLED = "its process died twice, the second time with nothing else to do: out of memory, or killed"

@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from real.run import drifted
 from sim import command, protocols
 from sim.language.engine import job as engine
 from sim.protocols import check
@@ -225,7 +226,7 @@ def test_replicas_that_drift_apart_are_told():
     header = check.jobs_of(check.parser().parse_args(["allreduce"]))[4].header("event")
     alike, apart = (dataclasses.replace(header, details={"parameters_crc32": sums}) for sums in ([3, 3], [3, 4]))
     served = dataclasses.replace(apart, servers=1)  # workers hold what came last
-    assert [conformance.drifted(one) for one in (header, alike, served)] == [[], [], []]
-    assert conformance.drifted(apart) == [
+    assert [drifted(one) for one in (header, alike, served)] == [[], [], []]
+    assert drifted(apart) == [
         "the parameters of 2 ranks end as 2 different ones: replicas drift apart where gradients are not summed alike at all ranks"
     ]

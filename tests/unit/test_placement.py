@@ -28,8 +28,8 @@ def variables(*sizes):
     return [Variable(name=f"v{i}", shape=(size,)) for i, size in enumerate(sizes)]
 
 
-def server_bytes(held, servers, *how):
-    pieces = placement.server_slices(tuple(held), servers, *how)
+def server_bytes(held, servers, strategy="round-robin"):
+    pieces = placement.server_slices(tuple(held), servers, strategy, 1)
     return [HEADER_BYTES + 4 * sum(one.stop - one.start for one in several) for several in pieces]
 
 

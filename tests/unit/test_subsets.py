@@ -8,6 +8,7 @@ import pytest
 from sim import run as sim_run
 from sim.base.errors import WrongSetting
 from sim.plans import configurations, plan, question, show
+from sim.plans.candidates import Figures
 from sim.plans.configurations import Room
 from sim.platform.cluster import Cluster, Host
 from sim.simulation import simulate
@@ -97,7 +98,7 @@ def test_the_fastest_are_those_of_simulating_them_all(own, capsys):
 def test_the_command_simulates_the_subset(own, capsys):
     room = Room(asked(own))
     one = next(one for one in room.all if one.subset == (2, 1, 0))
-    said = room.command(one, 5, 2, 2, 1.0)
+    said = room.command(one, Figures(1.0, 1.0, 1.0, steps=5, warmup=2, runs=2))
     words = shlex.split(said)[3:]
     assert words[words.index("--what-if") + 1] == "hosts.0.count=2, hosts.1.count=1, hosts.2.count=0, workers=3"
     sim_run.main([*words, "--json"])

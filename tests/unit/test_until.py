@@ -113,7 +113,7 @@ def test_money_limits_it_too(table, usual):
 def test_updates_of_backup_workers_have_fewer_gradients(table):
     room = Room(question.read(None, ASKED | {"until": table, "protocols": ["ps-backup"], "counts": [4]}))
     job = room.scenario(room.all[0])
-    assert room.until.work(job).batch == (job.workers - 1) * job.batch
+    assert until.Work.of(job, room.until).batch == (job.workers - 1) * job.batch
 
 
 @pytest.mark.parametrize("name", protocols.PROTOCOLS)

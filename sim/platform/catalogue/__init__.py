@@ -182,9 +182,8 @@ def links_of(hosts: list | tuple, has_network: bool = False) -> dict:
     """
     typed = [host for host in hosts if isinstance(host, dict) and isinstance(host.get("type"), str)]
     kinds = [find("hosts", host["type"]) for host in typed]
-    several = sum(
-        count if isinstance(count := host.get("count", 1), int) else 1 for host in hosts if isinstance(host, dict)
-    )
+    counts = (host.get("count", 1) for host in hosts if isinstance(host, dict))
+    several = sum(one if isinstance(one, int) else 1 for one in counts)
     for host, kind in zip(typed, kinds, strict=True):
         if kind.network is None and not has_network:
             check_network(host["type"], several)
