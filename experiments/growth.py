@@ -26,6 +26,7 @@ from sim.answers import growth
 from sim.base.interval import LEVEL
 from sim.base.progress import Progress, advance
 from sim.platform.cluster import Growth
+from sim.simulation import simulate
 from sim.sweeps import pools
 
 MOST_ROWS = 3  # of a split
@@ -43,7 +44,7 @@ class Row(NamedTuple):
     Args:
         off: measured over simulated seconds.
         largest_off: the same at the largest size that was fitted.
-        unchanged: simulated seconds there over those of this step.
+        unchanged: simulated seconds there, of as many samples, over those of this step.
         slower, faster: 90 % limits of all that is not known besides.
     """
 
@@ -85,23 +86,24 @@ def of_split(series: sizes.Series, split: sizes.Split) -> list[Row]:
     """Some of the rows that were left out, simulated by a profile that takes larger sizes as known."""
     seen, out = split.seen, split.out.where(split.out.gpus <= MOST_GPUS)
     made = sizes.fitted(series, seen)
-    known, plain = made.provenance, made.known(growth=CERTAIN)
+    known = made.provenance
     if known is None or known.growth is None:
         return []
+    plain = made.known(growth=CERTAIN.model_copy(update={"fewest": known.growth.fewest}))
     model = sizes.workload(series.model, series.million_parameters)
     told = changes.origins(seen, profiled.refitting(model, known.protocol or "ddp", seen))
     doublings = split.doublings[split.out.gpus <= MOST_GPUS]
     found = []
     for place in evenly(out.size, MOST_ROWS):
-        hosts, each = int(out.hosts[place]), int(out.most[place])
-        few = min(hosts, known.hosts or 1)
-        (step_s, low_s, high_s), (there_s, *_) = (
-            sizes.seconds(sizes.answered(plain, *where, round(out.minibatch[place]), int(out.minibatches[place])))
-            for where in ((hosts, each), (few, min(each, max(1, (known.workers or 1) // few))))
-        )
+        where = int(out.hosts[place]), int(out.most[place]), round(out.minibatch[place]), int(out.minibatches[place])
+        answer = sizes.answered(plain, *where)
+        largest = growth.at_largest(answer.scenario)
+        assert largest is not None  # it is beyond the sizes that were fitted
+        there_s = float(simulate(largest, replications=1).step_s.mean()) * answer.scenario.batch / largest.batch
+        step_s, low_s, high_s = sizes.seconds(answer)
         off, unchanged, slower = (log(times / step_s) for times in (float(out.step_s[place]), there_s, high_s))
-        rest = unchanged, slower, log(step_s / low_s)
-        found.append(Row(series.source, told, float(doublings[place]), off, known.growth.largest_off, *rest))
+        rest = growth.off_of(largest, known.growth), unchanged, slower, log(step_s / low_s)
+        found.append(Row(series.source, told, float(doublings[place]), off, *rest))
     return found
 
 
@@ -112,8 +114,7 @@ def score(rows: Sequence[Row], law: growth.Law) -> np.ndarray:
     for row in rows:
         grown = known[id(row.sizes)]
         assert grown is not None  # a table of one size has no row
-        grown = grown.model_copy(update={"largest_off": row.largest_off})
-        told = growth.after(grown, row.doublings, row.unchanged, law)
+        told = growth.after(grown, row.doublings, row.unchanged, row.largest_off, law)
         off = row.off - told.longer
         slower, faster = hypot(told.slower, row.slower), hypot(told.faster, row.faster)
         ends = slower + faster + scores.OUTSIDE * max(0.0, off - slower, -off - faster)

@@ -16,6 +16,7 @@ from sim.platform.cluster import Growth
 MOST_ROWS = 400  # that a rule is tried on, at even distances
 MOST_SPREAD, MOST_ODDS = 3.0, 30.0  # sim.base.ranges.LogSpread; a logarithm
 MOST_ORIGINS = 12  # sizes up to which a table is fitted again, at even distances
+DIGITS = 4
 
 
 def unchanged_s(seen: Table, asked: Table) -> float:
@@ -61,7 +62,7 @@ class Origin(NamedTuple):
         first: first_host or first_gpu if the smaller one is a host or GPU alone; else empty.
         grown: mean square of the logarithm by which steps grew with a doubling.
         simulated, unchanged: logarithms of measured steps over those of a fit of all smaller sizes, and of the same job at the smaller
-            size; shape (rows,). Empty of the first.
+            size; shape (rows,), of rows whose batch was seen, or of all if none was. Empty of the first.
     """
 
     doublings: float
@@ -88,15 +89,14 @@ def origins(rows: Table, fitted: Callable[[Table], Scaling]) -> list[Origin]:
     for place in evenly(len(sizes) - 1, MOST_ORIGINS):
         seen, asked = rows.where(of_rows <= sizes[place]), rows.where(of_rows == sizes[place + 1])
         doublings, alike = log2(sizes[place + 1] / sizes[place]), np.isin(asked.batch, seen.batch)
-        simulated = unchanged = same = np.zeros(0)
-        if found or not alike.any():
-            made = fitted(seen)
-            simulated, same = (np.log(asked.step_s / made.step_s(of)) for of in (asked, _at(asked, sizes[place])))
-            off = largest_off(seen, made)
-            simulated, unchanged = (simulated - off, same - off) if found else (unchanged, unchanged)
-        if alike.any():
-            each = [asked.where(np.arange(asked.size) == index) for index in np.flatnonzero(alike)]
-            same = np.array([log(one.step_s[0] / unchanged_s(seen, one)) for one in each])
+        asked = asked.where(alike | ~alike.any())
+        each = [asked.where(np.arange(asked.size) == index) for index in range(asked.size)]
+        same = np.array([log(one.step_s[0] / unchanged_s(seen, one)) for one in each])
+        simulated = unchanged = np.zeros(0)
+        if found:
+            made, largest = fitted(seen), _at(asked, sizes[place], fewest(seen))
+            grown = made.step_s(asked) / made.step_s(largest) * largest.batch / asked.batch
+            simulated, unchanged = same - np.log(grown), same
         first = unit if sizes[place] == 1 else ""
         found.append(Origin(doublings, first, float(np.mean(same**2)) / doublings, simulated, unchanged))
     return found
@@ -115,10 +115,20 @@ def by_law(known: Sequence[Origin], law: growth.Law = growth.LAW) -> Growth | No
     return Growth(simulated_weight=weight, drifts=len(known) > 1 or known[0].first == "first_gpu", **limited)
 
 
-def largest_off(rows: Table, found: Scaling) -> float:
-    """Logarithm of measured over fitted steps, on the mean of the rows of the largest size."""
+def at_largest(rows: Table, found: Scaling) -> dict[str, object]:
+    """What sim.platform.cluster.Growth has of the largest size: `offs`, and `fewest`."""
     last = rows.where(sizes_of(rows) == sizes_of(rows).max())
-    return float(np.log(last.step_s / found.step_s(last)).mean())
+    off, each = np.log(last.step_s / found.step_s(last)), np.stack([last.most, last.batch], axis=1).astype(int)
+    places = np.unique(each, axis=0)
+    offs = tuple((*place.tolist(), round(float(off[(each == place).all(axis=1)].mean()), DIGITS)) for place in places)
+    return {"offs": offs, "fewest": fewest(rows)}
+
+
+def fewest(rows: Table) -> int:
+    """The fewest samples of a GPU and step, if the largest size alone has so few (strong scaling); 0 of other tables."""
+    last = sizes_of(rows) == sizes_of(rows).max()
+    least = rows.batch[last].min()
+    return int(least) if least < rows.batch[~last].min(initial=0 if last.all() else np.inf) else 0
 
 
 def _told(known: Sequence[Origin], grown: np.ndarray, which: str, law: growth.Law) -> tuple[float, float]:
@@ -135,8 +145,9 @@ def _told(known: Sequence[Origin], grown: np.ndarray, which: str, law: growth.La
     return law.scale(float(grown[-1]), missed, tries), told
 
 
-def _at(rows: Table, size: float) -> Table:
-    """The rows on so many hosts with as many GPUs each; of rows on one host, on so many GPUs."""
+def _at(rows: Table, size: float, least: int) -> Table:
+    """The rows on so many hosts with as many GPUs each; of rows on one host, on so many GPUs. Batches are at least `least`."""
+    rows = rows._replace(batch=np.maximum(rows.batch, least))
     if rows.hosts.max() > 1:
         hosts = np.minimum(rows.hosts, size)
         return rows._replace(hosts=hosts, gpus=rows.gpus * hosts / rows.hosts)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from calibration.scaling import noticed, table
-from calibration.scaling.changes import MOST_ROWS, MOST_SPREAD, growth_of, largest_off, sizes_of
+from calibration.scaling.changes import DIGITS, MOST_ROWS, MOST_SPREAD, at_largest, growth_of, sizes_of
 from calibration.scaling.fitting import BETWEEN, Before, fit, named
 from calibration.scaling.overlap import Overlap
 from calibration.scaling.simulated import Simulated, link_of
@@ -44,7 +44,6 @@ LEAST_OFF = 1e-3  # by which a protocol misses rows; less counts as much
 ODDS = {"allreduce": log(0.1)}  # assumed, before any row: frameworks hide messages behind back-propagation
 SIZES = (1, 2, 3, *(2**power for power in range(2, 21)))  # hosts for which a profile says how well messages are known
 MOST_SIMULATED = 64  # ranks for which that is told where steps are simulated
-DIGITS = 4
 SLOWER = 0.02  # of a logarithm: by so much rows may be further off with the name of a link than without
 MOST_OFF = 1.4  # a factor by which a fit may miss its own rows (root mean square)
 LEAST_SHOWN = 5e-4  # of contention and computing, in a note
@@ -98,7 +97,7 @@ def profile(
     notes.append(f"simulate it with {' '.join(said)}")
     notes += _of_links(found[best], rows, link)
     if grown:
-        grown = grown.model_copy(update={"largest_off": round(largest_off(rows, found[best]), DIGITS)})
+        grown = grown.model_copy(update=at_largest(rows, found[best]))
     return made.known(
         growth=grown,
         notes=tuple(notes),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sim.answers import growth
@@ -51,9 +52,10 @@ def least(scenario: Scenario, batch: int | None = None) -> Least:
     found, grown = _simulated(scenario, batch), growth.of(scenario)
     if grown is None:
         return found
-    if largest := growth.at_largest(scenario):
-        found = max(found, least(largest, batch)._replace(samples=found.samples), key=Least.samples_per_s)
-    times = min(1.0, math.exp(grown.largest_off))
+    if largest := growth.at_largest(replace(scenario, batch=batch)):
+        there = (batch / largest.batch * seconds for seconds in least(largest)[1:])
+        found = max(found, Least(found.samples, *there), key=Least.samples_per_s)
+    times = min(1.0, math.exp(growth.off_of(largest or scenario, grown)))
     return Least(found.samples, *(times * seconds for seconds in found[1:]))
 
 

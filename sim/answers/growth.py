@@ -133,23 +133,24 @@ def of(scenario: Scenario) -> Growth | None:
     return known.growth if sources.beyond(scenario) else None
 
 
-def told(scenario: Scenario, unchanged: float | None = None) -> Told | None:
+def told(scenario: Scenario, unchanged: float | None = None, off: float = 0.0) -> Told | None:
     """What the table that a profile was fitted to says of a job; None of one within its sizes, and of other profiles.
 
     Args:
         unchanged: logarithm of a step at the largest size over that of this job, both simulated; None if it was not.
+        off: that of a measured step at the largest size over its simulated one.
     """
     grown, far = of(scenario), sources.beyond(scenario)
-    return after(grown, far.doublings, unchanged) if grown and far else None
+    return after(grown, far.doublings, unchanged, off) if grown and far else None
 
 
-def after(grown: Growth, doublings: float, unchanged: float | None = None, law: Law = LAW) -> Told:
+def after(grown: Growth, doublings: float, unchanged: float | None = None, off: float = 0.0, law: Law = LAW) -> Told:
     """The same so many doublings beyond a table."""
     steps = doublings**0.5
     weight = 1.0 if unchanged is None else grown.simulated_weight
     parts = [
-        Part(weight, grown.largest_off, steps * grown.simulated, law.faster),
-        Part(1 - weight, grown.largest_off + (unchanged or 0.0), steps * grown.unchanged, law.faster),
+        Part(weight, off, steps * grown.simulated, law.faster),
+        Part(1 - weight, off + (unchanged or 0.0), steps * grown.unchanged, law.faster),
     ]
     low, middle, high = (quantile(parts, level) for level in ((1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2))
     longer = middle if grown.drifts else min(middle, max(one.at for one in parts))
@@ -157,9 +158,12 @@ def after(grown: Growth, doublings: float, unchanged: float | None = None, law: 
 
 
 def at_largest(scenario: Scenario) -> Scenario | None:
-    """A job beyond a table's sizes at the largest of them, as many ranks on each host; None of other jobs, and where it cannot be."""
-    known = scenario.cluster.provenance
-    if of(scenario) is None or known is None:
+    """A job beyond a table's sizes at the largest of them, as many ranks on each host; None of other jobs, and where it cannot be.
+
+    Where batches fell with sizes, that of the table's largest size stands for a smaller one, whose samples take as long.
+    """
+    known, grown = scenario.cluster.provenance, of(scenario)
+    if grown is None or known is None:
         return None
     ranks = Counter(scenario.hosts[scenario.servers if scenario.servers_on == "workers" else 0 :])
     hosts = min(len(ranks), known.hosts or 1)
@@ -168,9 +172,15 @@ def at_largest(scenario: Scenario) -> Scenario | None:
     workers = hosts * each - (servers if scenario.servers_on == "own" else 0)
     try:
         place = on_hosts(scenario.cluster, hosts).with_each(each)
-        return replace(scenario, workers=workers, servers=servers, cluster=place) if workers > 0 else None
+        job = replace(scenario, batch=max(scenario.batch, grown.fewest))
+        return replace(job, workers=workers, servers=servers, cluster=place) if workers > 0 else None
     except WrongSetting:
         return None
+
+
+def off_of(scenario: Scenario, grown: Growth | None) -> float:
+    """The logarithm of measured over simulated steps at the largest size of a table, of a job like this one."""
+    return grown.off(max(Counter(scenario.computing_hosts).values()), scenario.batch) if grown else 0.0
 
 
 def of_table(scenario: Scenario, outcome: Outcome, run: Callable[[Scenario], Outcome]) -> Outcome:
@@ -179,11 +189,11 @@ def of_table(scenario: Scenario, outcome: Outcome, run: Callable[[Scenario], Out
     Args:
         run: simulates the job at the largest size as the first replication of the outcome was.
     """
-    unchanged = None
-    if smaller := at_largest(scenario):
-        steps_s = [float(one.step_s[0].mean()) for one in (run(smaller), outcome)]
-        unchanged = log(steps_s[0] / steps_s[1]) if min(steps_s) > 0 else None
-    found = told(scenario, unchanged)
+    smaller, unchanged = at_largest(scenario), None
+    if smaller:
+        here_s, there_s = (float(one.step_s[0].mean()) for one in (outcome, run(smaller)))
+        unchanged = log(there_s / smaller.batch * scenario.batch / here_s) if min(here_s, there_s) > 0 else None
+    found = told(scenario, unchanged, off_of(smaller or scenario, of(scenario)))
     if found is None:
         return outcome
     times = exp(found.longer)

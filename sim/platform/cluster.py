@@ -25,6 +25,7 @@ from sim.base.ranges import (
     BytesPerSecond,
     Cores,
     Count,
+    CountIfAny,
     Flag,
     HostName,
     Hosts,
@@ -354,7 +355,8 @@ class Growth(Checked):
 
     Args:
         per_doubling: root mean square of the growth of a step with a doubling of hosts, or of GPUs of one host; the first counts less.
-        largest_off: measured over simulated steps of the largest size.
+        offs: of the largest size, GPUs of a host, samples of a GPU and step, and measured over simulated steps.
+        fewest: such samples at the largest size, if all smaller sizes have more (strong scaling); 0 of other tables.
         simulated, unchanged: scales of the slow side for a doubling, of the simulated step, and of a step that is as long as at the
             largest size.
         simulated_weight: how likely the first of these two is the right one, by how well each told sizes from smaller ones.
@@ -363,11 +365,19 @@ class Growth(Checked):
     """
 
     per_doubling: LogSpread
-    largest_off: float = Field(default=0.0, ge=-3, le=3, allow_inf_nan=False)
+    offs: tuple[tuple[Count, Count, Annotated[float, Field(ge=-3, le=3, allow_inf_nan=False)]], ...] = ()
+    fewest: CountIfAny = 0
     simulated: LogSpread
     unchanged: LogSpread
     simulated_weight: Probability
     drifts: bool = True
+
+    def off(self, each: int, batch: int) -> float:
+        """Of `offs`, that with so many GPUs a host, or nearly, and samples; their mean where that batch was not measured."""
+        rows = [one for one in self.offs if one[1] == batch] or self.offs
+        distances = [abs(gpus - each) for gpus, *_ in rows]
+        near = [off for (*_, off), distance in zip(rows, distances, strict=True) if distance == min(distances)]
+        return sum(near) / max(1, len(near))
 
 
 class Provenance(Checked):

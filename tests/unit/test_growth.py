@@ -72,6 +72,29 @@ def test_an_answer_is_the_mixtures_median_and_has_its_ends():
     assert simulate(job(16), "auto", 1).samples_per_s == pytest.approx(grown.samples_per_s)
 
 
+def test_a_batch_of_the_largest_size_takes_what_it_took_there():
+    """By so much larger sizes are off, too: that of the batch, on the nearest number of GPUs; of another batch, the mean."""
+    plain = answered(job(16)).step_s.mean()
+    known = GROWN.model_copy(update={"offs": ((1, 32, 0.3), (4, 32, 0.7), (1, 64, -0.1))})
+    assert answered(job(16, known=known)).step_s.mean() == pytest.approx(plain * math.exp(0.3))
+    assert known.off(3, 32) == 0.7
+    assert known.off(1, 16) == pytest.approx(0.1)
+    assert GROWN.off(1, 32) == 0
+
+
+def test_where_batches_fell_with_sizes_nothing_changes_of_a_sample():
+    """Of 32 samples at the largest size, 8 take a quarter. Where they did not fall, they take what is simulated there: the control."""
+    falls = GROWN.model_copy(update={"fewest": 32, "offs": ((1, 32, 0.2),), "simulated_weight": 0.0, "unchanged": 1e-6})
+    whole_s = answered(job(4, known=None)).step_s.mean() * math.exp(0.2)
+    few = replace(job(16, known=falls), batch=8)
+    assert growth.at_largest(few).batch == 32
+    assert answered(few).step_s.mean() == pytest.approx(whole_s / 4, rel=1e-3)
+    level = replace(job(16, known=falls.model_copy(update={"fewest": 0})), batch=8)
+    assert growth.at_largest(level).batch == 8
+    assert answered(level).step_s.mean() > 1.5 * whole_s / 4
+    assert bounds.least(few).samples_per_s() >= answered(few).samples_per_s > bounds.least(level).samples_per_s()
+
+
 @pytest.mark.parametrize("unchanged", [-0.7, -0.1, 0.0])
 def test_after_two_numbers_of_hosts_a_step_is_no_longer_than_both_predictions_say(unchanged):
     """Its ends stay. After more sizes it is longer: the control."""
@@ -128,7 +151,7 @@ def test_a_change_of_a_job_has_the_same_growth():
 
 def test_no_bound_is_above_what_a_table_says():
     for unchanged_weight in (0.0, 0.5, 1.0):
-        known = GROWN.model_copy(update={"simulated_weight": 1 - unchanged_weight, "largest_off": -0.1})
+        known = GROWN.model_copy(update={"simulated_weight": 1 - unchanged_weight, "offs": ((1, 32, -0.1),)})
         for hosts in (4, 6, 16):
             asked = job(hosts, known=known)
             assert bounds.least(asked).samples_per_s() >= answered(asked).samples_per_s

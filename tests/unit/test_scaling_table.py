@@ -10,7 +10,7 @@ from scaling_tables import table as of_places
 
 from calibration import fit as command
 from calibration.scaling import fitting, profiled, steps, table
-from calibration.scaling.changes import growth_of, missed_by
+from calibration.scaling.changes import growth_of, missed_by, origins
 from calibration.scaling.fitting import BOTH_WAYS, fit
 from calibration.scaling.overlap import Overlap
 from calibration.scaling.steps import Scaling
@@ -134,6 +134,31 @@ def test_the_prediction_that_told_larger_sizes_weighs_more():
     assert right.simulated_weight > 0.6
     assert wrong.simulated_weight < 0.4
     assert right.simulated < right.unchanged
+
+
+def test_a_profile_has_what_the_largest_size_took(tmp_path):
+    """Each batch by itself. Batches that fall with hosts have the fewest of the largest size: those of all sizes have none."""
+    of = rows(hosts=(1, 2, 4), gpus=(1,), batches=(64, 128), planted=FAST)
+    slow = of._replace(step_s=of.step_s * np.where((of.hosts == 4) & (of.batch == 64), 1.2, 1.0))
+    grown = profile(tmp_path, slow, "ddp").provenance.growth
+    (_, few, off), (_, many, other) = grown.offs
+    assert (few, many) == (64, 128)
+    assert off - other > 0.05
+    assert grown.fewest == 0
+    fallen = of.where(of.batch * of.hosts == np.where(of.hosts == 1, 128, 256))
+    assert fallen.batch.tolist() == [128, 128, 64]
+    assert profile(tmp_path, fallen, "ddp").provenance.growth.fewest == 64
+
+
+def test_sizes_of_falling_batches_are_told_by_samples():
+    """Planted: a sample takes a tenth longer with each doubling. The fit has a second a step besides, and both begin at a measured step."""
+    hosts = np.array([1.0, 2.0, 4.0, 8.0])
+    of = of_places([(size, 1, 256 / size) for size in hosts], step_s=256 / hosts * 1.1 ** np.log2(hosts))
+    first, *more = origins(of, lambda _: Scaling(BYTES, base_s=1.0, sample_s=1.0))
+    assert first.grown == pytest.approx(np.log(1.1) ** 2)
+    for batch, one in zip((64, 32), more, strict=True):
+        assert one.unchanged == pytest.approx(np.log(1.1))
+        assert one.simulated == pytest.approx(np.log(1.1 * (1 + 2 * batch) / 2 / (1 + batch)))
 
 
 def test_a_profile_says_how_its_table_grew(tmp_path):
