@@ -26,7 +26,11 @@ settings.register_profile(
 settings.load_profile("busy machine")
 
 MARKED_FOLDERS = {name: name for name in ("mpi", "tensorflow", "testbed")} | {"evidence": "slow"}
-BY_ITSELF = {"test_faults.py", "test_commands_of_pages.py"}  # files whose tests share nothing, and take long
+BY_ITSELF = {
+    "test_faults.py",
+    "test_commands_of_pages.py",
+    "test_unknowns.py",
+}  # files whose tests share nothing, and take long
 
 
 def pytest_configure():

@@ -69,6 +69,7 @@ def test_each_source_tells_what_it_measured(logs, here):  # noqa: F811
     assert (made.hosts[0].gpu.name, made.provenance.batches["net"]) == ("A100", (32, 64))
 
 
+@pytest.mark.slow
 def test_a_check_takes_what_a_fit_takes(logs, here):  # noqa: F811
     fitted(here, *TWO, "nccl-tests=links.txt")
     done = here("calibration.check", "p.toml", *TWO, "nccl-tests=links.txt", *NET, "--json")
@@ -102,6 +103,7 @@ def test_sources_that_contradict_one_another_are_named(logs, here):  # noqa: F81
     assert "sources contradict one another: torch t32, batch 32 by more than 10%" in said
 
 
+@pytest.mark.slow
 def test_a_table_of_scaling_is_fitted_checked_and_joined(logs, here):  # noqa: F811
     ring_s = {hosts: 2 * (hosts - 1) / hosts * 4 * sum(BUCKETS) / (BYTES_PER_US * 1e6) for hosts in (1, 2, 3, 4)}
     rows = [f"{hosts},1,{batch},{1e-3 * batch + ring_s[hosts]:.5f}" for hosts in ring_s for batch in (32, 64)]

@@ -26,6 +26,7 @@ def planted(law: growth.Law, count: int = 40) -> list[experiment.Row]:
     return rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by_growth", [0.4, 3.0])
 def test_planted_constants_are_learned(by_growth):
     law = growth.LAW._replace(by_growth=by_growth)

@@ -111,7 +111,7 @@ def scenarios(draw):
 
 
 @pytest.mark.slow
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(scenarios())
 def test_worlds_agree(scenario):
     agree(scenario, 2)
