@@ -149,7 +149,7 @@ def check_files(given: argparse.Namespace) -> None:
         "output": (".csv", ".parquet"),
         "steps_table": (".csv",),
         "plot": ENDINGS,
-        "report": report.ENDINGS,
+        "report": options.OUTPUTS["report"],
         "trace": (),
     }
     if given.steps_table and not given.until:

@@ -12,6 +12,7 @@ from sim.base.files import check_outputs, write_whole
 from sim.base.ranges import LONGEST_S
 from sim.base.units import assigned, number_or_text, parts
 from sim.command import Parser, add_options
+from sim.options import OUTPUTS
 
 if TYPE_CHECKING:
     from sim.plans.plan import Plan
@@ -106,7 +107,7 @@ def parser() -> Parser:
 def main(argv: list[str] | None = None) -> int:
     """Run the command; 1 if no configuration meets the target."""
     given = parser().parse_args(argv)
-    outputs = [("--output", given.output, ENDINGS), ("--report", given.report, report.ENDINGS)]
+    outputs = [("--output", given.output, ENDINGS), ("--report", given.report, OUTPUTS["report"])]
     check_outputs(outputs, [given.JOB, given.workload, given.stragglers, given.until])
     if not 0 < given.within <= LONGEST_S:
         raise WrongSetting("--within", given.within, f"seconds above 0, up to {LONGEST_S:,}")

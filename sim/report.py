@@ -14,7 +14,6 @@ from urllib.parse import quote
 from sim.base.files import write_text
 from sim.version import VERSION
 
-ENDINGS = (".html", ".htm")
 WIDTH = "132"  # characters of a line
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">

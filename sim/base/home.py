@@ -11,16 +11,8 @@ OUTER = "trainsim"
 PACKAGE = __name__.removesuffix("sim.base.home")  # "trainsim." in a wheel
 
 DISTRIBUTION = "anytime-trainsim"
-EXTRAS = {
-    "pyarrow": "tables",
-    "matplotlib": "plots",
-    "tensorflow": "real",
-    "mpi4py": "mpi",
-    "sklearn": "mpi",
-    "psutil": "mpi",
-    "threadpoolctl": "mpi",
-    "simpy": "test",
-}
+EXTRAS = {"pyarrow": "tables", "matplotlib": "plots", "tensorflow": "real", "simpy": "test"}
+EXTRAS |= dict.fromkeys(("mpi4py", "sklearn", "psutil", "threadpoolctl"), "mpi")
 
 
 def installed(name: str) -> str:

@@ -14,7 +14,6 @@ from itertools import pairwise
 from math import sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
-from sim.base.ranges import Optimiser
 from sim.language.layers import stages, stretches
 from sim.model.sizes import ITEM_BYTES
 
@@ -24,16 +23,8 @@ if TYPE_CHECKING:
     from sim.platform.gpu import Gpu
 
 HALF_BYTES = 2  # of a number in fp16 or bf16
-COPIES: dict[Optimiser, int] = {
-    "sgd": 0,
-    "momentum": 1,
-    "rmsprop": 1,
-    "adagrad": 1,
-    "lion": 1,
-    "adam": 2,
-    "adamw": 2,
-    "lamb": 2,
-}
+COPIES: dict[str, int] = {"sgd": 0} | dict.fromkeys(("momentum", "rmsprop", "adagrad", "lion"), 1)
+COPIES |= dict.fromkeys(("adam", "adamw", "lamb"), 2)
 
 DOES_NOT_FIT, RECOMPUTED = "does not fit", "fits only with recomputed activations"
 # Bytes of a layer for each word and number of its width, in 16 bits: its input, which recomputation needs; all, with fused attention.

@@ -69,13 +69,8 @@ class Configuration:
 
 
 # Choices of a question that not every protocol, or host, has; and their names in a configuration.
-IN_PART = {
-    "counts": "hosts",
-    "servers": "servers",
-    "servers_on": "servers_on",
-    "placements": "placement",
-    "variable_partitions": "variable_partitions",
-}
+IN_PART = {"counts": "hosts", "placements": "placement"}
+IN_PART |= {one: one for one in ("servers", "servers_on", "variable_partitions")}
 
 
 class Served(NamedTuple):

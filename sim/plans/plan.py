@@ -78,27 +78,15 @@ class Plan:
         asked, figures = one.configuration, one.figures
         assert figures
         hours, known = one.hours_at(figures.mid), figures.why_none is None
-        return {
-            "protocol": asked.protocol,
+        low, high = (figures.low, figures.high) if known else (None, None)
+        chosen = {name: value for name, value in vars(asked).items() if name != "subset"}
+        return chosen | {
             "settings": list(asked.settings),
-            "host": asked.host,
-            "offer": asked.offer,
-            "hosts": asked.hosts,
             "hosts_told": self.room.told(asked),
             "workers": one.workers,
-            "servers": asked.servers,
-            "servers_on": asked.servers_on,
-            "placement": asked.placement,
-            "variable_partitions": asked.variable_partitions,
-            "batch": asked.batch,
-            "samples_per_s": {
-                "low": figures.low if known else None,
-                "mid": figures.mid,
-                "high": figures.high if known else None,
-            },
+            "samples_per_s": {"low": low, "mid": figures.mid, "high": high},
             "why_no_interval": figures.why_none,
             "goodput": figures.goodput,
-            "usd_per_hour": one.usd_per_hour,
             "hours": hours,
             "usd": None if hours is None else one.cost_at(figures.mid),
             "needed_samples_per_s": one.needed,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from sim.base.errors import WrongSetting
 from sim.base.files import validated
@@ -62,14 +63,9 @@ def on_network(cluster: Cluster, text: str) -> Cluster:
     if math.isinf(cluster.network.bandwidth_bytes_per_s):
         allowed = "nothing with a profile whose links are free: messages are part of its updates (fit it with --link)"
         raise WrongSetting("--network", text, allowed)
-    update = {
-        "latency_s": given.latency_s,
-        "bandwidth_bytes_per_s": given.bandwidth_bytes_per_s,
-        "sustained_bytes_per_s": None,
-        "latency_spread": None,
-        "bandwidth_spread": None,
-        "spread_by_hosts": (),
-    }
+    update: dict[str, Any] = {name: getattr(given, name) for name in ("latency_s", "bandwidth_bytes_per_s")}
+    unknown = "sustained_bytes_per_s", "latency_spread", "bandwidth_spread"
+    update |= dict.fromkeys(unknown) | {"spread_by_hosts": ()}
     links = {"network": cluster.network.model_copy(update=update)}
     links |= {"library": cluster.library.model_copy(update=update)} if cluster.library else {}
     found = cluster.model_copy(update=links)

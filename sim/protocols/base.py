@@ -169,13 +169,8 @@ def protocol_of(of: type[Text]) -> type[Protocol]:
         for one in fields(of)
         if one.name != "servers"
     ]
-    about = {
-        "name": of.name,
-        "text_class": of,
-        "__doc__": of.__doc__,
-        "__module__": of.__module__,
-        "__qualname__": of.__qualname__,
-    }
+    told = {name: getattr(of, name) for name in ("__doc__", "__module__", "__qualname__")}
+    about = {"name": of.name, "text_class": of, **told}
     KNOWN[of] = make_dataclass(of.__name__, settings, bases=(Protocol,), namespace=about, frozen=True)
     KNOWN[of].__module__ = of.__module__  # where Python 3.12 and later have put that of this function
     return KNOWN[of]

@@ -187,6 +187,7 @@ WRITTEN = {
     "niagara*0.5 + slow-ranks(rank=3, factor=1.3)": laws.Together(
         of=(stragglers.read("niagara*0.5"), laws.SlowRanks(rank=3, factor=1.3))
     ),
+    "(niagara + slow-ranks(rank=3, seconds=1))*0.5": stragglers.read("niagara*0.5 + slow-ranks(rank=3, seconds=0.5)"),
     "folded-mixture(components=[{mean_s=0, std_s=4ms, weight=0.7}, {mean_s=0.05, std_s=0, weight=0.3}])": laws.FoldedMixture(
         components=[{"mean_s": 0, "std_s": 0.004, "weight": 0.7}, {"mean_s": 0.05, "std_s": 0, "weight": 0.3}],
     ),
