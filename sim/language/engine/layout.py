@@ -1,7 +1,7 @@
 """What the kernel's words mean: op-codes, kinds of events, what a run ends with, and the state's fields.
 
 Everything is a number in a flat array, so that one source is plain Python (lists), and C (by Cython). `building.py` writes the
-numbers of this file as a C enum and the fields as a class; nothing depends on the order of the numbers.
+numbers of this file as a C enum and the fields as a class.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from sim.platform import slow_start
 NONE = -1  # no text, no message, no rank
 
 # Op-codes. A row of the code is one of these and up to eight operands, named in the kernel where they are obeyed. An operand
-# of 0 or above is a register of the text, below 0 a constant: number -1 - operand.
+# of 0 or above is a register of the text, below 0 a constant: number -1 - operand. Before JUMP they reckon; before BEGIN_STEP nothing
+# that they do is noticed by another rank.
 (
     MOVE, ADD, SUBTRACT, MULTIPLY, DIVIDE, FLOOR_DIVIDE, MODULO, EXCLUSIVE_OR, LESS, LESS_OR_EQUAL, EQUAL, UNEQUAL, LEAST, MOST,
-    WHOLE, JUMP, JUMP_IF_NOT, REPEAT, PART, SLICE, NEW_LIST, APPEND, GET, SET, REMOVE, LENGTH, STEP, NOW, BEGIN_STEP, END_STEP,
-    COMPUTED, ADDED, ANEW, UPDATED, SAME_SIZE, IN_STEP, IS_WARM,
-    WORK, OVERHEAD, COMPUTE, FETCH, SLEEP, EVALUATE, POST, TAKE, LAND, START, BESIDE, WAIT, WAIT_ALL, STOP, RING, END, TOOK,
+    WHOLE, JUMP, JUMP_IF_NOT, REPEAT, PART, SLICE, NEW_LIST, APPEND, GET, SET, REMOVE, LENGTH, STEP, NOW, COMPUTED, ADDED,
+    ANEW, UPDATED, SAME_SIZE, IS_WARM, WORK, OVERHEAD, COMPUTE, FETCH, SLEEP, EVALUATE,
+    BEGIN_STEP, END_STEP, IN_STEP, POST, TAKE, LAND, START, BESIDE, WAIT, WAIT_ALL, STOP, RING, END, TOOK,
 ) = range(54)  # fmt: skip
 REALS = {
     "MOST_POLLS": MOST_POLLS,
@@ -51,6 +52,7 @@ KINDS = 16
 THREADS, PIECES = 2**20, 8  # numbers of the texts of background work; pieces of a round's
 MOST_AT_ONCE = 1_000_000  # events of each text without any time passing
 MOST_JUMPS = 2**27  # of a text's loops within one event
+MOST_AHEAD = 64  # works of a text for one event
 # Flags of a TAKE; LASTS: as long as something may come, or without waiting.
 NEWEST, UNTIL, SIZED, LASTS, AT_ONCE = 1, 2, 4, 8, 16
 NOT_YET = -2  # in place of a sender: nothing has come, but may; NONE: nothing comes
@@ -251,6 +253,7 @@ NUMBERS = {
     "may_overtake": int,
     "flows_since": float,  # until when they have gone on
     "look_due": float,
+    "runs_ahead": int,  # whether texts work before the clock is there, until another rank may notice
     "rings": int,  # whether they are gone around by one loop
     "ringing": int,  # the first text that is held in one
     "vector_items": float,  # of the weights
