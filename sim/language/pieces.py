@@ -28,11 +28,11 @@ class Piece:
     def __getitem__(self, part: slice) -> Piece:
         """Part of the piece, counted from its own first item; slices as Python has them, without a stride."""
         first, stop, _ = part.indices(self.items)
-        return Piece(self.vector, self.start + first, self.start + max(first, stop))
+        return type(self)(self.vector, self.start + first, self.start + max(first, stop))
 
     def part(self, k: int, n: int) -> Piece:
         """The k-th of n parts, which differ by one item at most."""
-        return Piece(self.vector, self.start + self.items * k // n, self.start + self.items * (k + 1) // n)
+        return type(self)(self.vector, self.start + self.items * k // n, self.start + self.items * (k + 1) // n)
 
 
 @dataclass(slots=True)

@@ -268,7 +268,7 @@ def request(S: State, t: int, code: int, row: int) -> int:
 
 
 def work(S: State, t: int, code: int, row: int) -> int:
-    """WORK, OVERHEAD, COMPUTE, FETCH, EVALUATE of some seconds, or SLEEP: the text goes on behind it, at once if it takes no time."""
+    """WORK, OVERHEAD, COMPUTE, FETCH of some seconds, or SLEEP: the text goes on behind it, at once if it takes no time."""
     rank = S.text_rank[t]
     k = max(0, S.rank_round[rank])
     device = S.rank_device[rank]
@@ -293,9 +293,6 @@ def work(S: State, t: int, code: int, row: int) -> int:
             S.rank_fetched[rank] = k
         x = drawn(S, op.INPUT, rank, k) * S.input_s * x + (S.resume_s if S.rank_has_slept[rank] else 0.0)
         S.rank_has_slept[rank] = 0
-    elif code == op.EVALUATE:
-        if (S.rank_step[rank] + 1) % S.evaluate_every:
-            return op.DONE
     elif code == op.SLEEP:
         which = S.rank_calls[rank]
         if S.sole_sleep < 0.0 and (k >= S.sleeps or which >= S.sleep_calls):

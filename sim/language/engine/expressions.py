@@ -38,26 +38,14 @@ from sim.language.engine.values import (
 )
 
 READING = ("index", "count", "get", "keys", "items", "values", "copy")  # methods that change no list, dictionary or set
-OPERATORS: dict[type, Any] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-    ast.Pow: operator.pow,
-    ast.BitXor: operator.xor,
-    ast.BitAnd: operator.and_,
-    ast.BitOr: operator.or_,
-    ast.LShift: operator.lshift,
-    ast.RShift: operator.rshift,
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-}
+
+
+@cache
+def operator_of(kind: type) -> Callable[[Any, Any], Any]:
+    """The function of two values that a sign of the source is."""
+    x, y = ast.Name("x"), ast.Name("y")
+    found = ast.Compare(x, [kind()], [y]) if issubclass(kind, ast.cmpop) else ast.BinOp(x, kind(), y)
+    return eval(f"lambda x, y: {ast.unparse(found)}")
 
 
 @cache
@@ -89,7 +77,6 @@ class Scope:
         self.code, self.names, self.around = code, names, around
         self.locals = {*code.co_varnames, *code.co_cellvars}
         self.node: ast.AST = tree_of(code)  # that is lowered now
-        self.depth = 0  # loops and branches that it is in
         self.returns: list[int] = []  # rows that jump to the end
         self.result: Any = None
 
@@ -156,7 +143,7 @@ class Expressions(Code):
     def operated(self, sign: ast.operator, x: Any, y: Any) -> Any:
         """X sign y."""
         try:
-            return OPERATORS[type(sign)](x, y)
+            return operator_of(type(sign))(x, y)
         except TypeError as error:
             raise NotLowered(f"{type(sign).__name__} of numbers that are not known before ranks run") from error
 
@@ -215,7 +202,7 @@ class Expressions(Code):
         if isinstance(sign, (ast.In, ast.NotIn)):
             inside = self.as_range(y).has(x) if symbolic((x, y)) else x in y
             return inside if isinstance(sign, ast.In) else negated(inside)
-        return OPERATORS[type(sign)](x, y)
+        return operator_of(type(sign))(x, y)
 
     def as_range(self, value: Any) -> Range:
         """A group of ranks: a range upwards, or one rank.
@@ -445,7 +432,7 @@ class Expressions(Code):
             NotLowered: it has been of another kind.
         """
         held = scope.names.get(name)
-        if isinstance(held, List) and scope.depth:
+        if isinstance(held, List) and self.depth:
             if not isinstance(value, (list, tuple)):
                 raise NotLowered(f"{name} is one list, then another")
             self.emit(op.NEW_LIST, Plain(held.which.at), Plain(held.number))

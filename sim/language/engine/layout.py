@@ -19,9 +19,9 @@ NONE = -1  # no text, no message, no rank
 (
     MOVE, ADD, SUBTRACT, MULTIPLY, DIVIDE, FLOOR_DIVIDE, MODULO, EXCLUSIVE_OR, LESS, LESS_OR_EQUAL, EQUAL, UNEQUAL, LEAST, MOST,
     WHOLE, JUMP, JUMP_IF_NOT, REPEAT, PART, SLICE, NEW_LIST, APPEND, GET, SET, REMOVE, LENGTH, STEP, NOW, COMPUTED, ADDED,
-    ANEW, UPDATED, SAME_SIZE, IS_WARM, WORK, OVERHEAD, COMPUTE, FETCH, SLEEP, EVALUATE,
+    ANEW, UPDATED, SAME_SIZE, IS_WARM, WORK, OVERHEAD, COMPUTE, FETCH, SLEEP,
     BEGIN_STEP, END_STEP, IN_STEP, POST, TAKE, LAND, START, BESIDE, WAIT, WAIT_ALL, STOP, RING, END, TOOK,
-) = range(54)  # fmt: skip
+) = range(53)  # fmt: skip
 REALS = {
     "MOST_POLLS": MOST_POLLS,
     "MOST_TURNS": MOST_TURNS,
@@ -239,7 +239,7 @@ OF_JOB = {
         "local_background_s header_bytes item_bytes mix_base_s mix_s poll_s oversleep_s input_s resume_s",
         float,
     ),
-    **fields("ranks steps warmup evaluate_every local_wakes whole_messages", int),
+    **fields("ranks steps warmup local_wakes whole_messages", int),
 }
 OF_FAIR = fields("ramp_bytes burst_bytes queue_bytes buffer_bytes eager_bytes", float)
 NUMBERS = {

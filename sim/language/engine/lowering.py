@@ -35,8 +35,8 @@ class Statements(Expressions):
         tree = tree_of(code)
         rebound = bound(tree)
         given = {name: self.copied(value) if name in rebound else value for name, value in names.items()}
-        scope, place, loops, cells = Scope(code, given, around), self.place, self.loops, set(self.cells)
-        self.loops = []
+        scope, before = Scope(code, given, around), (self.place, self.loops, self.depth, set(self.cells))
+        self.loops, self.depth = [], 0
         try:
             self.body(scope, tree.body)
         except ERRORS as error:
@@ -45,7 +45,7 @@ class Statements(Expressions):
             source = ast.unparse(scope.node).splitlines()[0][:80]
             raise NotLowered(f"{scope.place}: `{source}`: {error}", is_placed=True) from error
         finally:
-            self.place, self.loops, self.cells = place, loops, cells
+            self.place, self.loops, self.depth, self.cells = before
         self.here(*scope.returns)
         return scope.result
 
@@ -128,7 +128,7 @@ class Statements(Expressions):
 
     def do_Return(self, scope: Scope, node: ast.Return) -> bool:
         value = self.value(scope, node.value) if node.value else None
-        if not scope.depth and not scope.returns:
+        if not self.depth and not scope.returns:
             scope.result = value
             return True
         if scope.result is not None:
@@ -143,7 +143,7 @@ class Statements(Expressions):
         if not symbolic(test):
             return self.body(scope, node.body if test else node.orelse)
         self.make_cells(scope, *node.body, *node.orelse)
-        scope.depth += 1
+        self.depth += 1
         before, anew = dict(scope.names), bound(*node.body) & bound(*node.orelse) - scope.names.keys()
         jump = self.jump(unless=test)
         ended = self.body(scope, node.body)
@@ -156,7 +156,7 @@ class Statements(Expressions):
         scope.names = before
         ended_else = self.body(scope, node.orelse)
         self.here(*over)
-        scope.depth -= 1
+        self.depth -= 1
         one, other = {} if ended else after, {} if ended_else else scope.names
         both = {**one, **other}.items()
         scope.names = {name: value for name, value in both if same(one.get(name, value), other.get(name, value))}
@@ -171,9 +171,9 @@ class Statements(Expressions):
         if not symbolic(test) and not test:
             return False
         self.loops.append(([self.jump(unless=test)] if symbolic(test) else [], []))
-        scope.depth += 1
+        self.depth += 1
         self.body(scope, node.body)
-        scope.depth -= 1
+        self.depth -= 1
         self.emit(op.JUMP, Plain(begin))
         ends, turns = self.loops.pop()
         self.here(*ends)
@@ -195,17 +195,14 @@ class Statements(Expressions):
         self.make_cells(scope, node)
         source = self.value(scope, node.iter)
         if inspect.isgenerator(source) and source.gi_code is Rank.steps.__code__:
-            ended = self.looped(scope, self.job.steps, lambda k: self.round(scope, node, k))
+            ended = self.counted(self.job.steps, lambda k: self.round(scope, node, k))
         else:
-            ended = self.gone_through(scope, node, source if hasattr(source, "__len__") else self.sequence(source))
+            known = hasattr(source, "__len__") or isinstance(source, Symbol)
+            ended = self.gone_through(scope, node, source if known else [*source])
         for name in bound(node.target) & scope.names.keys():
             if not self.is_cell(scope.names[name]):
                 del scope.names[name]
         return ended
-
-    def sequence(self, source: Any) -> Any:
-        """What a loop goes through, whose length can be asked for."""
-        return source if isinstance(source, Symbol) else [*source]
 
     def gone_through(self, scope: Scope, node: ast.For, source: Any) -> bool:
         """A loop over a sequence, as a loop, or where that is not understood as one turn behind the other."""
@@ -213,37 +210,32 @@ class Statements(Expressions):
         breaks = any(isinstance(one, (ast.Break, ast.Continue)) for one in walked(node))
         unrolls = not symbolic(n) and n <= MOST_UNROLLED and not breaks
         if (isinstance(source, (Symbol, range)) or is_numeric(source)) and not (unrolls and n == 1):
-            names, returns, result, depth = dict(scope.names), [*scope.returns], scope.result, scope.depth
-            loop = partial(self.looped, scope, n, lambda k: self.turn(scope, node, self.element(source, k)))
+            names, returns, result = dict(scope.names), [*scope.returns], scope.result
+            loop = partial(self.counted, n, lambda k: self.turn(scope, node, self.element(source, k)))
             if not unrolls:
                 return loop()
             if self.tried(loop):
                 return False
-            scope.names, scope.returns, scope.result, scope.depth = names, returns, result, depth
+            scope.names, scope.returns, scope.result = names, returns, result
         if not unrolls:
             raise NotLowered("break or continue in a loop over such a list, or one that is too long")
         return any(self.turn(scope, node, one) for one in self.elements(source))
 
-    def looped(self, scope: Scope, n: Any, turn: Callable[[Number], object]) -> bool:
-        """turn(k) for k from 0 to n - 1, in a function; whether this always ends with it."""
-        scope.depth += 1
-        self.counted(n, turn)
-        scope.depth -= 1
+    def counted(self, n: Any, turn: Callable[[Number], object]) -> bool:
+        """turn(k) for k from 0 to n - 1; whether the function always ends with it."""
+        if symbolic(n) or n > 0:
+            k = self.put(op.MOVE, 0, 0)
+            with self.where(k < n if symbolic(n) else True):
+                begin = len(self.rows)
+                self.loops.append(([], []))
+                self.depth += 1
+                turn(k)
+                self.depth -= 1
+                ends, turns = self.loops.pop()
+                self.here(*turns)
+                self.emit(op.REPEAT, Plain(begin), Plain(k.at), n)
+                self.here(*ends)
         return False
-
-    def counted(self, n: Any, turn: Callable[[Number], object]) -> None:
-        """turn(k) for k from 0 to n - 1."""
-        if not symbolic(n) and n <= 0:
-            return
-        k = self.put(op.MOVE, 0, 0)
-        with self.where(k < n if symbolic(n) else True):
-            begin = len(self.rows)
-            self.loops.append(([], []))
-            turn(k)
-            ends, turns = self.loops.pop()
-            self.here(*turns)
-            self.emit(op.REPEAT, Plain(begin), Plain(k.at), n)
-            self.here(*ends)
 
     def turn(self, scope: Scope, node: ast.For, element: Any) -> bool:
         """One turn of a loop."""

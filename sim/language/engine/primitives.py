@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import math
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 from sim.language import commands
@@ -175,13 +174,9 @@ class Lowering(Statements):
     def samples_of(self, micro: Any, of: Any) -> Any:
         """The samples of a micro-batch."""
         batch = self.job.batch
-        if symbolic((micro, of)):
-            return (
-                batch // of if not symbolic(of) and batch % of == 0 else batch * (micro + 1) // of - batch * micro // of
-            )
-        if not 0 <= micro < of <= batch:
+        if not symbolic((micro, of)) and not 0 <= micro < of <= batch:
             raise NotLowered(f"micro-batch {micro} of {of}, of a minibatch of {batch} samples")
-        return len(self.job.micro_batch(micro, of))
+        return batch // of if not symbolic(of) and batch % of == 0 else batch * (micro + 1) // of - batch * micro // of
 
     def spend(self, code: int, seconds: Any) -> None:
         """Work of the core, WORK or OVERHEAD."""
@@ -208,9 +203,8 @@ class Lowering(Statements):
         samples = self.samples_of(micro, command.of)
         share = samples / job.batch
         opens: Any = begins and first == 0
-        if (job.input_s or job.resume_s) and (symbolic(opens) or opens):
-            with self.where(opens):
-                self.emit(op.FETCH, share)
+        if job.input_s or job.resume_s:
+            self.tell(opens, op.FETCH, share)
         if not same(first, stop):
             part = job.fixed + (1 - job.fixed) * share
             part = folded(max, job.least, part) if job.least else part
@@ -222,9 +216,7 @@ class Lowering(Statements):
         return samples
 
     def between(self, to: list[Any], first: Any, stop: Any) -> Any:
-        """What a stretch of layers has, of sums up to each layer; of one layer it is looked up once."""
-        if isinstance(stop, Number) and stop.before is not None and same(stop.before, first):
-            return self.looked_up([y - x for x, y in pairwise(to)], first)
+        """What a stretch of layers has, of sums up to each layer."""
         return self.looked_up(to, stop) - self.looked_up(to, first)
 
     def sleep(self, command: commands.Sleep) -> None:
@@ -261,7 +253,7 @@ class Lowering(Statements):
 
     def evaluate(self, command: commands.Evaluate) -> None:
         if self.job.evaluate_s:
-            self.emit(op.EVALUATE, self.job.evaluate_s)
+            self.tell((self.me.step + 1) % self.job.evaluate_every == 0, op.WORK, self.job.evaluate_s)
 
     def drop(self, command: commands.Drop) -> None:
         pass

@@ -38,7 +38,8 @@ class Code:
         self.cells: set[int] = set()  # registers that names of loops and branches lie in
         self.loops: list[
             tuple[list[int], list[int]]
-        ] = []  # rows that leave each loop, and that go on with its next turn
+        ] = []  # of each, rows that leave it, and that go on with its next turn
+        self.depth = 0  # loops and branches of a function that are lowered now
         self.place, self.top, self.width, self.own_lists, self.lists_of_text = "", FIRST, FIRST, 1, 1
 
     def emit(self, code: int, *operands: Any) -> int:
@@ -91,8 +92,7 @@ class Code:
                 return y
         if Coefficient in (type(x), type(y)):
             return Coefficient(self)
-        before = x if code == op.ADD and known == [1] and isinstance(x, Number) and x.at not in self.cells else None
-        return Number(self, self.put(code, x, y).at, before)
+        return self.put(code, x, y)
 
     def looked_up(self, values: Sequence[float], k: Any) -> Any:
         """values[k]."""
@@ -141,12 +141,15 @@ class Code:
 
     def tried(self, call: Callable[[], Any]) -> tuple:
         """What a call gives, alone in a tuple; nothing, and none of its rows, where that is not understood."""
-        rows, kept = len(self.rows), (self.top, self.lists_of_text, set(self.cells), [*self.loops], self.place)
+        rows, kept = (
+            len(self.rows),
+            (self.top, self.lists_of_text, set(self.cells), [*self.loops], self.depth, self.place),
+        )
         try:
             return (call(),)
         except ERRORS:
             del self.rows[rows:], self.places[rows:]
-            self.top, self.lists_of_text, self.cells, self.loops, self.place = kept
+            self.top, self.lists_of_text, self.cells, self.loops, self.depth, self.place = kept
             return ()
 
 

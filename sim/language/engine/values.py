@@ -48,12 +48,10 @@ class Number(Symbol):
     Args:
         code: to which its operators add rows (rows.Code).
         at: the register.
-        before: the number that this one is the next of, if that stays as it is.
     """
 
     code: Any = field(repr=False)
     at: int
-    before: Number | None = None
 
     def __neg__(self) -> Any:
         return self.code.reckon(op.SUBTRACT, 0, self)
@@ -96,15 +94,15 @@ class Part(Piece):
     def __getitem__(self, cut: slice) -> Part:
         code = code_of(self.start, self.stop, cut.start, cut.stop)
         if code is None:
-            return part_of(super().__getitem__(cut))
+            return super().__getitem__(cut)
         ends = 0 if cut.start is None else cut.start, self.items if cut.stop is None else cut.stop
         return shaped(self, code.put(op.SLICE, self.start, self.stop, *ends, wide=2))
 
     def part(self, k: int, n: int) -> Part:
         code = code_of(self.start, self.stop, k, n)
-        if code is None:
-            return part_of(super().part(k, n))
-        return shaped(self, code.put(op.PART, self.start, self.stop, k, n, wide=2))
+        return (
+            super().part(k, n) if code is None else shaped(self, code.put(op.PART, self.start, self.stop, k, n, wide=2))
+        )
 
 
 def part_of(piece: Piece) -> Part:
