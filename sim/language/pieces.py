@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +25,12 @@ class Piece:
         """The number of items."""
         return self.stop - self.start
 
-    def __getitem__(self, part: slice) -> Piece:
+    def __getitem__(self, part: slice) -> Self:
         """Part of the piece, counted from its own first item; slices as Python has them, without a stride."""
         first, stop, _ = part.indices(self.items)
         return type(self)(self.vector, self.start + first, self.start + max(first, stop))
 
-    def part(self, k: int, n: int) -> Piece:
+    def part(self, k: int, n: int) -> Self:
         """The k-th of n parts, which differ by one item at most."""
         return type(self)(self.vector, self.start + self.items * k // n, self.start + self.items * (k + 1) // n)
 

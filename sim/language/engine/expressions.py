@@ -41,10 +41,10 @@ READING = ("index", "count", "get", "keys", "items", "values", "copy")  # method
 
 
 @cache
-def operator_of(kind: type) -> Callable[[Any, Any], Any]:
+def operator_of(kind: str) -> Callable[[Any, Any], Any]:
     """The function of two values that a sign of the source is."""
-    x, y = ast.Name("x"), ast.Name("y")
-    found = ast.Compare(x, [kind()], [y]) if issubclass(kind, ast.cmpop) else ast.BinOp(x, kind(), y)
+    sign, x, y = getattr(ast, kind)(), ast.Name("x"), ast.Name("y")
+    found = ast.Compare(x, [sign], [y]) if isinstance(sign, ast.cmpop) else ast.BinOp(x, sign, y)
     return eval(f"lambda x, y: {ast.unparse(found)}")
 
 
@@ -143,7 +143,7 @@ class Expressions(Code):
     def operated(self, sign: ast.operator, x: Any, y: Any) -> Any:
         """X sign y."""
         try:
-            return operator_of(type(sign))(x, y)
+            return operator_of(type(sign).__name__)(x, y)
         except TypeError as error:
             raise NotLowered(f"{type(sign).__name__} of numbers that are not known before ranks run") from error
 
@@ -202,7 +202,7 @@ class Expressions(Code):
         if isinstance(sign, (ast.In, ast.NotIn)):
             inside = self.as_range(y).has(x) if symbolic((x, y)) else x in y
             return inside if isinstance(sign, ast.In) else negated(inside)
-        return operator_of(type(sign))(x, y)
+        return operator_of(type(sign).__name__)(x, y)
 
     def as_range(self, value: Any) -> Range:
         """A group of ranks: a range upwards, or one rank.
@@ -246,6 +246,8 @@ class Expressions(Code):
         sequence: Any = value
         return sequence.length if isinstance(value, Symbol) else len(value)
 
+    by_len = length
+
     def element(self, value: Any, k: Any) -> Any:
         """value[k], where k is not below 0."""
         if isinstance(value, range) and symbolic(k):
@@ -278,10 +280,8 @@ class Expressions(Code):
             return self.element(base, k)
         if not isinstance(base, (range, Range)):
             return Coefficient(self)
-        group, index = self.as_range(base), node.slice
-        modulo = isinstance(index, ast.BinOp) and isinstance(index.op, ast.Mod)
-        below = any(isinstance(one, (ast.Sub, ast.USub, ast.Name)) for one in ast.walk(index))  # it may be
-        return group[k] if modulo or not below or isinstance(k, slice) else group[k % group.length]
+        group, wraps = self.as_range(base), isinstance(node.slice, ast.BinOp) and isinstance(node.slice.op, ast.Mod)
+        return group[k] if wraps or isinstance(k, slice) else group[k % group.length]  # it may be below 0
 
     def on_Slice(self, scope: Scope, node: ast.Slice) -> slice:
         return slice(*(self.value(scope, one) if one else None for one in (node.lower, node.upper, node.step)))
@@ -329,16 +329,13 @@ class Expressions(Code):
             return self.found_at(owner, given[0])
         if inspect.isgeneratorfunction(function) or isinstance(owner, (Symbol, Part, type(self.me))):
             return function(*given, **named)
-        python = inspect.isfunction(function) or inspect.ismethod(function)
-        if not varies and not python:
-            return function(*given, **named)
         if not varies and (found := self.tried(lambda: function(*given, **named))):
             return found[0]
         if inspect.ismethod(function):
             function, given = function.__func__, [owner, *given]
         if not varies:
             return self.followed(function, given, named)
-        found = self.tried(lambda: self.followed(function, given, named)) if python else ()
+        found = self.tried(lambda: self.followed(function, given, named))
         return found[0] if found else Coefficient(self)
 
     def followed(self, function: Any, given: list[Any], named: dict[str, Any]) -> Any:
@@ -348,9 +345,6 @@ class Expressions(Code):
         code = function.__code__
         free = zip(code.co_freevars, (cell.cell_contents for cell in function.__closure__ or ()), strict=True)
         return self.inlined(code, {**dict(free), **arguments.arguments}, function.__globals__)
-
-    def by_len(self, of: Any) -> Any:
-        return self.length(of)
 
     def by_range(self, *ends: Any) -> Range:
         first, stop = ends[:2] if len(ends) > 1 else (0, ends[0])

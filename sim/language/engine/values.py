@@ -91,14 +91,14 @@ class Part(Piece):
 
     __slots__ = ()
 
-    def __getitem__(self, cut: slice) -> Part:
+    def __getitem__(self, cut: slice) -> Any:
         code = code_of(self.start, self.stop, cut.start, cut.stop)
         if code is None:
             return super().__getitem__(cut)
         ends = 0 if cut.start is None else cut.start, self.items if cut.stop is None else cut.stop
         return shaped(self, code.put(op.SLICE, self.start, self.stop, *ends, wide=2))
 
-    def part(self, k: int, n: int) -> Part:
+    def part(self, k: int, n: int) -> Any:
         code = code_of(self.start, self.stop, k, n)
         return (
             super().part(k, n) if code is None else shaped(self, code.put(op.PART, self.start, self.stop, k, n, wide=2))
@@ -132,15 +132,11 @@ class Range(Symbol):
         return self.start + k * self.step
 
     def _cut(self, cut: slice) -> Range:
-        step, n, ends = 1 if cut.step is None else cut.step, self.length, []
+        step, n = 1 if cut.step is None else cut.step, self.length
         if symbolic(step) or step < 1:
             raise NotLowered("a slice of a group whose stride is not known, or downwards")
-        for one, default in ((cut.start, 0), (cut.stop, n)):
-            end = default if one is None else one
-            if not symbolic(end) and end < 0:
-                end = n + end
-            ends.append(self.start + (end if one is None else folded(max, folded(min, end, n), 0)) * self.step)
-        return Range(ends[0], ends[1] if self.step == 1 else folded(min, ends[1], self.stop), self.step * step)
+        first, stop = (self.start + k * self.step for k in (end_of(cut.start, n, 0), end_of(cut.stop, n, n)))
+        return Range(first, stop if self.step == 1 else folded(min, stop, self.stop), self.step * step)
 
     def index(self, x: Any) -> Any:
         """Where a number is in it."""
@@ -244,13 +240,9 @@ class List(Symbol):
         return shaped(self.contents.like, found)
 
     def _cut(self, cut: slice) -> List:
-        first: Any = 0 if cut.start is None else cut.start
         if cut.stop is not None or cut.step is not None:
             raise NotLowered("a slice of a list that ends before it")
-        if symbolic(first) or first < 0:
-            n = self.length
-            first = folded(min, folded(max, first + (first < 0) * n, 0), n)
-        return replace(self, first=self.first + first)
+        return replace(self, first=self.first + end_of(cut.start, self.length, 0))
 
     def __setitem__(self, k: Any, value: Any) -> None:
         self._check_numbers()
@@ -279,6 +271,11 @@ def folded(python: Callable, x: Any, y: Any) -> Any:
     """The least (min) or the most (max) of two numbers."""
     code = code_of(x, y)
     return python(x, y) if code is None else code.reckon(FOLDS[python], x, y)
+
+
+def end_of(k: Any, n: Any, default: Any) -> Any:
+    """An end of a slice of n elements: from the last one if below 0, and never outside."""
+    return default if k is None else folded(max, folded(min, k + (k < 0) * n, n), 0)
 
 
 def both(x: Any, y: Any) -> Any:
