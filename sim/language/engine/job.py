@@ -128,7 +128,7 @@ class Run:
             "code": np.ravel(program.rows), "constants": [*program.constants, 0.0], "registers": registers.ravel(),
             "items": [number for one in lists for number in one], "list_begin": np.cumsum([0, *lengths])[:-1],
             "list_length": lengths, "list_room": lengths, "heap_what": ranks * KINDS + GOES_ON,
-            "text_rank": ranks, **dict.fromkeys(("heap_key", "text_key"), ranks << (S.text_bits + S.count_bits)),
+            "text_rank": ranks, "heap_key": ranks << (S.text_bits + S.count_bits),
             "rank_host": hosts, "rank_speed": job.speeds or np.ones(n), "rank_device": of_work, "rank_passes": of_passes,
             **dict(zip(OF_DEVICE, zip(*made, strict=True), strict=True)), "device_core": np.cumsum([0, *cores])[:-1],
             "core_device": np.repeat(np.arange(len(made)), cores), "place": np.concatenate(levels),
