@@ -1,19 +1,20 @@
 """The constants of steps beyond a table (sim.answers.growth.LAW), beside others near them, on the sources for choices alone.
 
 Each table is fitted on its smaller sizes, and its larger ones are simulated as if it said nothing of growth
-(experiments.extrapolation.sizes). What is left is the law's. Its median and 90 % ends have a weighted interval score (J. Bracher et al.,
-Evaluating epidemic forecasts in an interval format, 2021), each source weighing as one. From the constants in use each in turn is made
-larger and smaller, as long as the score falls by more than sources differ by chance: those in use stay where the rows cannot tell. That
-rule was set after a first run, which took whatever scored lower, had printed constants that were worse on all rows of these sources.
+(experiments.extrapolation.sizes). What is left is the law's; or, as if there were no table, that of sim.answers.ignorance. Its median and
+90 % ends have a weighted interval score (J. Bracher et al., Evaluating epidemic forecasts in an interval format, 2021), each source
+weighing as one. From the constants in use each in turn is made larger and smaller, as long as the score falls by more than sources differ
+by chance: those in use stay where the rows cannot tell. That rule was set after a first run, which took whatever scored lower, had
+printed constants that were worse on all rows of these sources.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from math import hypot, log
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -22,8 +23,8 @@ from calibration.scaling.table import evenly
 from experiments.extrapolation import scores, sizes
 from experiments.figures import CHOICE
 from experiments.kit import pages
-from sim.answers import growth
-from sim.base.interval import LEVEL
+from sim.answers import growth, ignorance
+from sim.base.interval import LEVEL, of_normal
 from sim.base.progress import Progress, advance
 from sim.platform.cluster import Growth
 from sim.simulation import simulate
@@ -35,6 +36,7 @@ TIMES = (1.5, 1.2, 1 / 1.2, 1 / 1.5)  # as large a constant is tried
 TELLS = 2.0  # standard errors of a mean over sources, by which other constants must be better
 DIGITS = 2
 TAKES_S = 300
+L = TypeVar("L", growth.Law, ignorance.Law)
 CERTAIN = Growth(per_doubling=0, simulated=1e-9, unchanged=1e-9, simulated_weight=1)  # nothing is open of larger sizes
 
 
@@ -69,13 +71,18 @@ def run(out: Path, seed: int = 0) -> None:
         for future in [places.submit(of_split, *task) for task in tasks]:
             rows += future.result()
             advance(TAKES_S / len(tasks), "a split")
-    law = learned(rows)
-    said = ", ".join(f"{name} {value:g}" for name, value in law._asdict().items())
     pages.show(
         f"{len(rows)} rows of {len({row.source for row in rows})} sources for choices",
-        f"constants: {said}",
-        f"weighted interval score {score(rows, law).mean():.4f}; of the constants in use {score(rows, growth.LAW).mean():.4f}",
+        *_said("constants", rows, growth.LAW, score),
+        *_said("constants without a table", rows, ignorance.LAW, score_alone),
     )
+
+
+def _said(what: str, rows: Sequence[Row], law: L, score: Callable[[Sequence[Row], L], np.ndarray]) -> Iterator[str]:
+    """The constants that are learned, and what they score."""
+    found = learned(rows, law, score)
+    yield f"{what}: {', '.join(f'{name} {value:g}' for name, value in found._asdict().items())}"
+    yield f"weighted interval score {score(rows, found).mean():.4f}; of the constants in use {score(rows, law).mean():.4f}"
 
 
 def _small(split: sizes.Split) -> bool:
@@ -109,20 +116,41 @@ def of_split(series: sizes.Series, split: sizes.Split) -> list[Row]:
 
 def score(rows: Sequence[Row], law: growth.Law) -> np.ndarray:
     """The mean weighted interval score of each source, shape (sources,)."""
-    each: dict[str, list[float]] = {}
     known = {id(row.sizes): changes.by_law(row.sizes, law) for row in rows}
+    found = []
     for row in rows:
         grown = known[id(row.sizes)]
         assert grown is not None  # a table of one size has no row
         told = growth.after(grown, row.doublings, row.unchanged, row.largest_off, law)
-        off = row.off - told.longer
-        slower, faster = hypot(told.slower, row.slower), hypot(told.faster, row.faster)
-        ends = slower + faster + scores.OUTSIDE * max(0.0, off - slower, -off - faster)
-        each.setdefault(row.source, []).append((abs(off) / 2 + (1 - LEVEL) / 2 * ends) / 1.5)
-    return np.array([np.mean(of) for of in each.values()])
+        found.append(_score(row, row.off - told.longer, told.slower, told.faster))
+    return _by_source(rows, found)
 
 
-def learned(rows: Sequence[Row], law: growth.Law = growth.LAW) -> growth.Law:
+def score_alone(rows: Sequence[Row], law: ignorance.Law) -> np.ndarray:
+    """The same where no table is known: of the simulation, and of one whose links are free, so that a step takes as long as before."""
+    found = []
+    for row in rows:
+        slower, free = (of_normal(one) for one in (law.deviation(row.doublings), law.unchanged * row.doublings))
+        simulated = _score(row, row.off, slower, law.faster * slower)
+        unchanged = _score(row, row.off - row.unchanged, hypot(slower, free), hypot(law.faster * slower, free))
+        found.append((simulated + unchanged) / 2)
+    return _by_source(rows, found)
+
+
+def _score(row: Row, off: float, slower: float, faster: float) -> float:
+    """Of a prediction that is off by a logarithm, with 90 % limits besides those of the row."""
+    slower, faster = hypot(slower, row.slower), hypot(faster, row.faster)
+    ends = slower + faster + scores.OUTSIDE * max(0.0, off - slower, -off - faster)
+    return (abs(off) / 2 + (1 - LEVEL) / 2 * ends) / 1.5
+
+
+def _by_source(rows: Sequence[Row], found: Sequence[float]) -> np.ndarray:
+    """The mean of each source, shape (sources,)."""
+    _, places = np.unique([row.source for row in rows], return_inverse=True)
+    return np.bincount(places, found) / np.bincount(places)
+
+
+def learned(rows: Sequence[Row], law: L, score: Callable[[Sequence[Row], L], np.ndarray]) -> L:
     """The constants near others whose scores are surely lower; the same if there are none."""
     best, better = score(rows, law), True
     while better:

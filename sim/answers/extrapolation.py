@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from sim.answers import growth, ignorance, quantities, shares, sources
-from sim.answers.ignorance import HOST, LAW, UNCHANGED
+from sim.answers.ignorance import HOST, LAW
 from sim.answers.sources import HOSTS, MODEL, SLEEPS
 from sim.base import interval
 from sim.job import reading
@@ -105,7 +105,7 @@ def _of_profile(
     elif beyond:
         doublings = beyond.doublings
         free = sources.free_links(scenario)
-        yield _of_law(scenario, doublings, UNCHANGED * doublings * free)
+        yield _of_law(scenario, doublings, LAW.unchanged * doublings * free)
     elif scenario.workload.name not in known.repeated:
         # traces were of this size; runs differ either way
         found = _of_law(scenario)

@@ -1,7 +1,8 @@
 """A model's ignorance about unmeasured jobs: its error grows with each doubling beyond the measured sizes.
 
 Its parameters were those of an earlier law whose intervals scored best on published tables (T. Gneiting and A. E. Raftery, Strictly Proper
-Scoring Rules, Prediction, and Estimation, 2007, section 6.2). What a table of sizes tells of larger ones is sim.answers.growth's.
+Scoring Rules, Prediction, and Estimation, 2007, section 6.2). `python -m experiments.run growth` finds none near them that is surely
+better; no row tells `step`. What a table of sizes tells of larger ones is sim.answers.growth's.
 """
 
 from __future__ import annotations
@@ -19,11 +20,13 @@ class Law(NamedTuple):
         step: of a step at sizes that were measured.
         elsewhere: of a step at others, before any doubling: how much steps of published tables changed is in it.
         faster: times as much may a step take less: steps take longer than predicted more often.
+        unchanged: of a step for each doubling besides, where links are free and nothing changes.
     """
 
     step: float
     elsewhere: float
     faster: float
+    unchanged: float
 
     def deviation(self, doublings: float | None = None) -> float:
         """The deviation of the logarithm of a step.
@@ -43,10 +46,7 @@ def doublings(asked: float, known: float) -> float:
     return max(0.0, log2(asked / known))
 
 
-# Assumed: no command learns it anew.
-LAW = Law(step=0.055, elsewhere=0.1238, faster=0.26)
-# Deviation of the logarithm of a step for each doubling, where all that is known is a smaller job's step.
-UNCHANGED = 0.26
+LAW = Law(step=0.055, elsewhere=0.1238, faster=0.26, unchanged=0.26)
 # Times as long as a step of one GPU, and what its links at their medians add, where several GPUs share a host, besides what is not known
 # of links; as `evidence` prints it.
 HOST = Spread(-0.01, 0.26)

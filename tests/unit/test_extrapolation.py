@@ -8,7 +8,7 @@ import pytest
 
 from calibration.profiles import FREE
 from sim import laws, protocols
-from sim.answers.ignorance import CORE, HOST, LAW, UNCHANGED, doublings
+from sim.answers.ignorance import CORE, HOST, LAW, doublings
 from sim.answers.result import Result
 from sim.answers.sources import HOSTS, INNER_LINKS, LINKS
 from sim.base import interval
@@ -97,7 +97,7 @@ def test_free_links_are_as_uncertain_as_the_rule_that_nothing_changes():
     plain = job(16)
     free = replace(plain, cluster=plain.cluster.model_copy(update={"network": FREE}))
     found = simulate(free, replications=4)
-    half = interval.of_normal(math.hypot(3 * UNCHANGED, LAW.deviation(3)))
+    half = interval.of_normal(math.hypot(3 * LAW.unchanged, LAW.deviation(3)))
     assert width(found) == pytest.approx(half, rel=0.05)
 
 
