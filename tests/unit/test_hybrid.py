@@ -57,10 +57,9 @@ def test_without_sparse_variables_it_is_allreduce(algorithm, workers, law):
 
 @pytest.mark.parametrize("servers", [1, 3])
 @pytest.mark.parametrize("servers_on", ["own", "workers"])
-@pytest.mark.parametrize("law", ["niagara*0.01"])
-def test_without_dense_variables_it_is_the_synchronous_server(servers, servers_on, law):
+def test_without_dense_variables_it_is_the_synchronous_server(servers, servers_on):
     options = {"variables": (SPARSE,), "servers": servers, "variable_partitions": 6, "servers_on": servers_on}
-    options |= {"stragglers": stragglers.read(law), "hosts": [Host(count=7)]}
+    options |= {"stragglers": stragglers.read("niagara*0.01"), "hosts": [Host(count=7)]}
     served, hybrid = (step_s(job(*of, **options)) for of in (("ps-sync", "barrier=true"), ("hybrid",)))
     np.testing.assert_allclose(hybrid, served, rtol=0, atol=1e-9)
 
