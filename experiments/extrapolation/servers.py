@@ -126,6 +126,6 @@ def predicted_s(row: Row, platform: Platform | None = None) -> float:
         batch=BATCH,
         cluster=Cluster(name=platform.name, hosts=(host,), network=network, costs={MODEL: costs}),
     )
-    found = simulate(job, "event", 1).outcome.throughput()[0]
+    found = simulate(job, replications=1).outcome.throughput()[0]
     advance(TAKES_S, f"{row.platform}, {row.gpus} GPUs")
     return BATCH * row.gpus / float(found)

@@ -9,7 +9,7 @@ from hypothesis import strategies as draw
 from pydantic import BaseModel
 
 from sim import protocols
-from sim.sweeps.grid import Several
+from sim.sweeps.grid import _several, known
 
 NONSENSE = (
     *("", " ", "inf", "-inf", "nan", "1e300", "1e-320", "-1", "0", "0.5", "9" * 400, "0x10", "True", "[1, 2]", "{}"),
@@ -61,8 +61,8 @@ ODD_VALUES = (  # of keys in a file
 
 def sensible(action: argparse.Action) -> tuple[str, ...]:
     """Values that an option may have; one that is crossed, two of them."""
-    if isinstance(action.type, Several):
-        one = sensible(action.type.one)
+    if getattr(action.type, "func", None) is _several:
+        one = sensible(known()[action.type.args[0]])
         return (*one, ",".join(one[:2]))
     if action.choices:
         return tuple(map(str, action.choices))
@@ -103,7 +103,7 @@ def each_number(parser: argparse.ArgumentParser, base: dict[str, tuple[str, ...]
 
 def is_number(action: argparse.Action) -> bool:
     """Whether an option is one, or several."""
-    one = action.type.one if isinstance(action.type, Several) else action
+    one = known()[action.type.args[0]] if getattr(action.type, "func", None) is _several else action
     return one.type in (int, float)
 
 

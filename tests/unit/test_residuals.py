@@ -190,7 +190,7 @@ def test_what_is_unknown_after_sleeps_is_in_the_interval():
     for about, after in ((asleep, ["work after sleeps"]), ({}, [])):
         job = Scenario(FixedMinibatch(), cluster=late(0.0), **(JOB | about))
         job = replace(job, cluster=job.cluster.model_copy(update={"costs": {"mlp": costs}}))
-        found = simulate(job, "event", 2).outcome
+        found = simulate(job, replications=2).outcome
         assert list(found.ends) == after
         for longer, shorter in found.ends.values():
             off = 1.645 * 0.004 / found.step_s[0].mean()
@@ -245,7 +245,7 @@ def test_what_is_not_known_of_contention_is_in_the_interval():
     where = Cluster(hosts=[host], costs={"mlp": Costs(compute=Line(base_s=0.01))})
     for workers in (1, 2):
         job = Scenario(FixedMinibatch(), cluster=where, **(JOB | {"workers": workers}))
-        found = simulate(job, "event", 2).outcome
+        found = simulate(job, replications=2).outcome
         assert found.step_s.std() < 1e-9
         expected = (0.0, 0.0) if workers == 1 else (1.645 * 0.1, 1.645 * 0.1)
         assert found.ends["busy cores"] == pytest.approx(expected, rel=0.1, abs=1e-9)
