@@ -1,4 +1,4 @@
-"""A profile from sources of several kinds, each of which tells what it measured best.
+"""A profile from sources of one kind or of several, each of which tells what it measured best.
 
 Links are those of nccl-tests, or else of a scaling table, or else those that torch.profiler's traces had. Computing is that of recorded
 runs, traces and tables of steps, or else of a scaling table.
@@ -9,21 +9,34 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from calibration import fit, nccl_links, profiles, recorded, seating, sources_checked, torch_traces
-from calibration.probes import Probe
+from calibration import (
+    fit,
+    log_options,
+    nccl_links,
+    probes,
+    profiles,
+    recorded,
+    seating,
+    sources_checked,
+    torch_traces,
+)
+from calibration.importers import IMPORTERS
 from calibration.scaling import profiled
-from calibration.sources import NCCL, SCALING, TIMELINE, TORCH, TRACE, Named, groups
+from calibration.sources import NCCL, PROFILES, SCALING, STEPS, TIMELINE, TORCH, TRACE, Named, groups
 from sim.base.errors import RunFailed, WrongSetting
 from sim.model.sizes import ITEM_BYTES
 from sim.platform.cluster import Cluster, Link
 from sim.platform.other_sizes import told
 
 if TYPE_CHECKING:
+    from argparse import Namespace
     from collections.abc import Callable
 
     from calibration.importers.about import About
+    from calibration.probes import Probe
 
 FAR = 0.1  # of a step, from which a source contradicts the profile
 SUMMED_BY = ("allreduce", "ddp", "horovod")  # protocols that have an algorithm
@@ -42,28 +55,33 @@ class Linked(NamedTuple):
         return self.made.local if known and known.local_measured and not known.links_measured else self.made.network
 
 
-def profile(
-    named: Sequence[Named], name: str, of: Callable[[Named], About], each: int | None, probe: Probe | None
-) -> Cluster:
-    """The profile of one cluster that several sources are of.
+def profile(given: Namespace, named: Sequence[Named]) -> Cluster:
+    """The profile of the one cluster that all sources are of.
 
     Args:
-        of: what is known of a source besides it.
-        each: ranks of a host, where sources do not say.
+        given: options, as calibration.fit has them.
 
     Raises:
-        WrongSetting: see each source's reader; or sources that do not go together.
+        WrongSetting: see each source's reader; or sources that do not go together, or with an option.
     """
-    _check(named, of)
+    name, each = given.name or Path(given.output).stem, given.gpus_per_host
+    probe = probes.read(given.probe) if given.probe else None
+    _check(given, named, probe)
+
+    def of(one: Named) -> About:
+        return log_options.about(given, one)
+
     linked = _linked(named, name, of, each)
     best = linked[0] if linked else None
     each = each or (best.made.hosts[0].gpus if best else None)
-    made = _computing(named, name, lambda one: _on(of(one), best), each, probe)
+    made = _computing(given, named, name, lambda one: _on(of(one), best), each, probe)
     if made is None:
         assert best is not None  # or else there would be no source
         made = linked[-1].made
     if best and best.made is not made:
         made = _with_links(made, best, each)
+    if {one.kind for one in named} <= {TRACE, *IMPORTERS} or len({one._replace(path="") for one in named}) == 1:
+        return made
     assert made.provenance is not None  # every source has made one
     notes = (*_of_sources(named, linked), *_off(made, named, of, each), *made.provenance.notes)
     return made.known(notes=notes)
@@ -85,13 +103,14 @@ def _off(made: Cluster, named: Sequence[Named], of: Callable[[Named], About], ea
     return said + [f"sources contradict one another: {', '.join(far)} by more than {FAR:.0%}"] * bool(far)
 
 
-def _check(named: Sequence[Named], of: Callable[[Named], About]) -> None:
+def _check(given: Namespace, named: Sequence[Named], probe: Probe | None) -> None:
     """Refuse what cannot be joined.
 
     Raises:
-        WrongSetting: a timeline, several tables of scaling, or a link besides a measured one.
+        WrongSetting: a timeline, several tables of scaling, a link besides a measured one, or shared cores with other sources.
     """
-    if any(one.kind == TIMELINE for one in named):
+    kinds = {one.kind for one in named}
+    if len(named) > 1 and TIMELINE in kinds:
         raise WrongSetting(
             "TRACE", f"{len(named)} sources, {TIMELINE} among them", "a timeline alone: it has links and computing"
         )
@@ -99,9 +118,11 @@ def _check(named: Sequence[Named], of: Callable[[Named], About]) -> None:
         raise WrongSetting(
             "TRACE", " and ".join(one.path for one in tables), "one table of scaling, with the rows of all"
         )
-
-    if (link := of(named[0]).link) and any(one.kind == NCCL for one in named):
-        raise WrongSetting("--link", told(link), f"no link beside that which {NCCL} measured")
+    for measured, by in ((NCCL in kinds, NCCL), (bool(probe and probe.network), "--probe")):
+        if given.link and measured:
+            raise WrongSetting("--link", given.link, f"no link beside that which {by} measured")
+    if given.shared_cores and not kinds <= {TRACE, *IMPORTERS}:
+        raise WrongSetting("--shared-cores", given.shared_cores, "nothing with sources of several kinds")
 
 
 def _linked(named: Sequence[Named], name: str, of: Callable[[Named], About], each: int | None) -> list[Linked]:
@@ -129,18 +150,22 @@ def _on(about: About, linked: Linked | None) -> About:
 
 
 def _computing(
-    named: Sequence[Named], name: str, of: Callable[[Named], About], each: int | None, probe: Probe | None
+    given: Namespace,
+    named: Sequence[Named],
+    name: str,
+    of: Callable[[Named], About],
+    each: int | None,
+    probe: Probe | None,
 ) -> Cluster | None:
-    """The profile of the sources that tell computing; None if there is none but a table of scaling."""
-    runs = [torch_traces.recorded([one.path for one in group], of(group[0])) for group in groups(named, TORCH)]
-    others = [one for one in named if one.kind not in (NCCL, SCALING, TORCH)]
+    """The profile of the sources that tell computing; None if there is none but nccl-tests and a table of scaling."""
+    runs = [run for _, run in sources_checked.recorded(named, of)]
+    others = [one for one in named if one.kind not in PROFILES]
     if runs and not others:
         return torch_traces.of_runs(runs, name, each)
     if not others:
         return None
-    link, protocol = of(others[0]).link, torch_traces.protocol_of(runs) if runs else None
-    if link is None and runs:
-        link = torch_traces.link_of(runs)
+    about, protocol = of(others[0]), torch_traces.protocol_of(runs) if runs else None
+    link = about.link or (torch_traces.link_of(runs) if runs else None)
 
     def of_log(one: Named) -> About:
         known = of(one)
@@ -148,11 +173,14 @@ def _computing(
 
     sources = list(chain.from_iterable(fit.read(one.path, one.kind, of_log(one)) for one in others))
     if recorded.are_recorded(sources):
-        return recorded.profile(sources, name)
+        for option in ("probe", "shared_cores"):
+            if value := getattr(given, option):
+                raise WrongSetting(f"--{option.replace('_', '-')}", value, "nothing with runs of trainsim.Recorder")
+        return recorded.profile(sources, name, None if about.tested else about.link)
     sources += [profiles.Source(one.called, one.trace(protocol or "", link)) for one in runs]
     item_bytes = runs[0].gradients.item_bytes if runs else ITEM_BYTES
-    made = profiles.make(sources, name, probe, network=link, item_bytes=item_bytes)
-    if any(one.kind == TRACE for one in others):
+    made = profiles.make(sources, name, probe, given.shared_cores, link, item_bytes)
+    if {one.kind for one in others} != {STEPS}:
         return made
     return seating.seated(made, each, runs[0].run.ranks[0].device if runs else "")
 

@@ -14,7 +14,6 @@ from sim.base.ranges import MOST, MOST_RANKS, check_integer
 
 TRACE, TIMELINE, STEPS, NCCL, TORCH, SCALING = "trace", "horovod-timeline", "steps", "nccl-tests", "torch", "scaling"
 PROFILES = (TIMELINE, NCCL, TORCH, SCALING)  # sources of which files make a profile, without traces
-SEVERAL = (TORCH, NCCL)  # those of PROFILES that several files make
 KINDS = (TRACE, *IMPORTERS, *PROFILES)
 CONTENTS = {  # by kind, the beginning of a file of that kind; the first that matches
     SCALING: re.compile(

@@ -12,7 +12,7 @@ from calibration.comparison import Checked
 from calibration.importers import nccl_tests
 from calibration.nccl_links import sum_s_per_byte
 from calibration.scaling import profiled, replay, table
-from calibration.sources import NCCL, SCALING, STEPS, TIMELINE, TORCH, Named, groups
+from calibration.sources import NCCL, PROFILES, SCALING, STEPS, TIMELINE, TORCH, Named, groups
 from sim.base.errors import WrongSetting
 from sim.base.progress import each
 from sim.model import workload as workloads
@@ -20,6 +20,7 @@ from sim.recording.recorded import WORLDS
 
 if TYPE_CHECKING:
     from calibration.importers.about import About
+    from calibration.torch_traces import Recorded
     from sim.platform.cluster import Cluster
     from sim.recording.traces import Trace
 
@@ -55,22 +56,23 @@ def found(
     return checked, said
 
 
+def recorded(named: Sequence[Named], of: Of) -> list[tuple[Named, Recorded]]:
+    """The runs of timelines and of torch.profiler's traces, with the source of each, or its first."""
+    found = [(one, timelines.recorded(one.path, of(one))) for one in named if one.kind == TIMELINE]
+    together = groups(named, TORCH)
+    return found + [(one[0], torch_traces.recorded([rank.path for rank in one], of(one[0]))) for one in together]
+
+
 def _runs(profile: Cluster, named: Sequence[Named], of: Of) -> list[tuple[str, Trace]]:
     """The sources that are runs, by what they are called."""
     runs = []
     for one in named:
-        if one.kind == TIMELINE:
-            runs.append(
-                (str(one), timelines.recorded(one.path, _as_fitted(of(one), profile)).trace(timelines.PROTOCOL, None))
-            )
-        if one.kind in (SCALING, NCCL, TIMELINE, TORCH):
-            continue
-        about = _as_fitted(of(one), profile) if one.kind == STEPS else of(one)
-        sources = fit.read(one.path, one.kind, about)
-        runs += [(source.name if len(sources) > 1 else one.path, source.trace) for source in sources]
-    for group in groups(named, TORCH):
-        run = torch_traces.recorded([of_rank.path for of_rank in group], _as_fitted(of(group[0]), profile))
-        runs.append((str(group[0]), run.trace(torch_traces.protocol_of([run]), None)))
+        if one.kind not in PROFILES:
+            about = _as_fitted(of(one), profile) if one.kind == STEPS else of(one)
+            sources = fit.read(one.path, one.kind, about)
+            runs += [(source.name if len(sources) > 1 else one.path, source.trace) for source in sources]
+    for one, run in recorded(named, lambda one: _as_fitted(of(one), profile)):
+        runs.append((str(one), run.trace(torch_traces.protocol_of([run]), None)))
     return runs
 
 

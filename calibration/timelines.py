@@ -66,8 +66,9 @@ def recorded(path: str, about: About) -> Recorded:
     )
     # Rank 0 knows first what is summed, and tells the others along a tree.
     run = Run([of_rank], ranks, int(np.log2(ranks)))
-    told = replace(about, protocol=about.protocol or PROTOCOL)
-    return Recorded(run, Path(path).name, told, trained, torch_messages.summed(run, trained))
+    return Recorded(
+        run, Path(path).name, replace(about, protocol=PROTOCOL), trained, torch_messages.summed(run, trained)
+    )
 
 
 def _steps(reductions: list[Reduction]) -> dict[int, list[Reduction]]:
