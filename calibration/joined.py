@@ -21,6 +21,7 @@ from calibration import (
     recorded,
     seating,
     sources_checked,
+    torch_messages,
     torch_traces,
 )
 from calibration.importers import IMPORTERS
@@ -165,7 +166,7 @@ def _computing(
     if not others:
         return None
     about, protocol = of(others[0]), torch_traces.protocol_of(runs) if runs else None
-    link = about.link or (torch_traces.link_of(runs) if runs else None)
+    link = about.link or (torch_messages.link_of(runs) if runs else None)
 
     def of_log(one: Named) -> About:
         known = of(one)

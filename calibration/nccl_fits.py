@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from calibration.estimators.lines import stalled
-from calibration.importers.nccl_tests import Measured
+from calibration.importers.nccl_tests import Measured, factors
 from sim.base.ranges import MOST_BYTES
 from sim.platform.cluster import Link, slowest, trees_s
 
@@ -119,12 +119,8 @@ def passed(collective: str, ranks: int, sizes: np.ndarray) -> np.ndarray:
     An allreduce is a ring's (Patarasuk and Yuan, 2009): n - 1 rounds that sum, and as many that share. Other collectives are chains:
     all_gather and its like move (n - 1) / n of the bytes, others all of them, in a pipeline.
     """
-    rounds, share = ranks - 1.0, (ranks - 1) / ranks
-    if collective == ALLREDUCE:
-        rounds, share = 2 * rounds, 2 * share
-    elif collective not in ("all_gather", "reduce_scatter", "alltoall"):
-        rounds, share = 1.0 if collective == "sendrecv" else rounds, 1.0
-    return np.column_stack([np.full(len(sizes), rounds), share * sizes])
+    rounds = {ALLREDUCE: 2 * (ranks - 1), "sendrecv": 1}.get(collective, ranks - 1)
+    return np.column_stack([np.full(len(sizes), float(rounds)), factors(ranks)[collective] * sizes])
 
 
 def _shaped(plain: Fit, tests: list[Measured], sum_s_per_byte: float) -> Fit:

@@ -7,10 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from calibration import comparison, fit, nccl_checks, timelines, torch_traces
+from calibration import comparison, fit, nccl_links, timelines, torch_traces
 from calibration.comparison import Checked
 from calibration.importers import nccl_tests
-from calibration.nccl_links import sum_s_per_byte
 from calibration.scaling import profiled, replay, table
 from calibration.sources import NCCL, PROFILES, SCALING, STEPS, TIMELINE, TORCH, Named, groups
 from sim.base.errors import WrongSetting
@@ -111,7 +110,7 @@ def _of_tests(profile: Cluster, one: Named, ranks: int | None, gpus_per_host: in
     for test in nccl_tests.read(one.path, ranks, gpus_per_host):
         if test.collective != "all_reduce":
             continue
-        measured_s, predicted_s = nccl_checks.seconds_of(profile, test, sum_s_per_byte(test))
+        measured_s, predicted_s = nccl_links.seconds_of(profile, test, nccl_links.sum_s_per_byte(test))
         if len(measured_s):
             name = f"{Path(one.path).name}: {len(test.hosts)} ranks"
             whole_s, again_s = float(measured_s.sum()), float(predicted_s.sum())
@@ -120,6 +119,6 @@ def _of_tests(profile: Cluster, one: Named, ranks: int | None, gpus_per_host: in
         raise WrongSetting(
             f"{one.path}: collectives",
             "none that is simulated",
-            f"all_reduce of at most {nccl_checks.MOST_RANKS} ranks",
+            f"all_reduce of at most {nccl_links.MOST_RANKS} ranks",
         )
     return checked

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from sim.base.errors import WrongSetting
 from sim.model.sizes import ITEM_BYTES
 from sim.model.workload import Workload
 from sim.platform.cluster import Link
+
+if TYPE_CHECKING:
+    from calibration.torch_traces import Recorded
 
 OTHERS = 0.05  # share of a step's numbers that may be no gradients: metrics, buffers
 
@@ -95,7 +98,7 @@ def _check_format(trained: Workload, item_bytes: float) -> None:
         raise WrongSetting(f"--workload: gradients of {trained.name}", trained.gradients, allowed)
 
 
-def link_of(runs: Sequence[Run], trained: Workload, gradients: Sequence[Summed]) -> Link | None:
+def link_of(recorded: Sequence[Recorded]) -> Link | None:
     """The link with which a ring takes as long as the library's allreduces of all runs; None where there are none.
 
     A call lasts at each rank until all have come; the shortest at any rank is what it takes.
@@ -103,26 +106,24 @@ def link_of(runs: Sequence[Run], trained: Workload, gradients: Sequence[Summed])
     Raises:
         WrongSetting: runs of several numbers of ranks.
     """
-    worlds = sorted({run.world for run in runs if run.world > 1})
+    several = [one for one in recorded if one.run.world > 1]
+    worlds = sorted({one.run.world for one in several})
     if len(worlds) > 1:
         allowed = "those of one number of ranks; or a link, as --link or nccl-tests say it"
         raise WrongSetting(f"{SOURCE}: ranks", " and ".join(map(str, worlds)), allowed)
-    of = zip(runs, gradients, strict=True)
-    sums = [one for run, summed_in in of if run.world > 1 for one in _sums_of(run, trained, summed_in)]
-    return ring_link(worlds[0], np.array(sums).T, max(run.further for run in runs)) if sums else None
+    sums = [each for one in several for each in _sums_of(one)]
+    return ring_link(worlds[0], np.array(sums).T, max(one.run.further for one in several)) if sums else None
 
 
-def _sums_of(run: Run, trained: Workload, gradients: Summed) -> Iterator[tuple[int, float, float]]:
-    """Of each allreduce of a run 1 call, its bytes and seconds; NCCL makes one after another."""
+def _sums_of(one: Recorded) -> Iterator[tuple[int, float, float]]:
+    """Of each allreduce of a run 1 call, its bytes and seconds; NCCL makes one after another. All of a step are the workload's gradients."""
+    run, (moved, item_bytes) = one.run, one.gradients
+    whole = one.trained.parameters * item_bytes
     for at in range(len(run.ranks[0].steps)):
-        of_ranks = [[call for call in one.calls[at] if run.sums(call)] for one in run.ranks]
+        of_ranks = [[call for call in of_rank.calls[at] if run.sums(call)] for of_rank in run.ranks]
         if len({len(calls) for calls in of_ranks}) > 1:
             of_ranks = of_ranks[:1]
         for together in zip(*of_ranks, strict=True):
-            yield 1, _bytes(together[0], trained, gradients, len(of_ranks[0])), min(call.seconds for call in together)
-
-
-def _bytes(call: Call, trained: Workload, gradients: Summed, calls: int) -> float:
-    """The bytes of a call; those of all calls of a step are the workload's gradients."""
-    whole = trained.parameters * gradients.item_bytes
-    return whole / calls if call.bytes is None or not gradients.bytes else call.bytes * whole / gradients.bytes
+            said = together[0].bytes
+            share = said / moved if said is not None and moved else 1 / len(of_ranks[0])
+            yield 1, whole * share, min(call.seconds for call in together)

@@ -87,7 +87,7 @@ def of_runs(runs: Sequence[Recorded], name: str, each: int | None = None) -> Clu
     first, called = runs[0], ", ".join(one.called for one in runs)
     link, protocol = first.about.link, protocol_of(runs)
     with checks.fitting(called):
-        taken = link or link_of(runs)
+        taken = link or torch_messages.link_of(runs)
     sources = [Source(one.called, one.trace(protocol, taken)) for one in runs]
     made = profiles.make(sources, name, network=taken, item_bytes=first.gradients.item_bytes)
     made = seating.seated(made, each, first.run.ranks[0].device)
@@ -100,11 +100,6 @@ def of_runs(runs: Sequence[Recorded], name: str, each: int | None = None) -> Clu
         links_measured=measured and apart,
         local_measured=measured and not apart,
     )
-
-
-def link_of(runs: Sequence[Recorded]) -> Link | None:
-    """The link that NCCL's calls of all runs took; see `torch_messages.link_of`."""
-    return torch_messages.link_of([one.run for one in runs], runs[0].trained, [one.gradients for one in runs])
 
 
 def protocol_of(runs: Sequence[Recorded]) -> str:

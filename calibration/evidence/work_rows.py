@@ -14,25 +14,12 @@ from calibration.evidence.host_speeds import QUARTERS
 from calibration.evidence.seats import Placement
 from sim.base.errors import WrongSetting
 from sim.job import replay
-from sim.model.costs import COLD_AFTER_S, COLD_FROM_S, TO_DEVICE, TO_HOST
+from sim.model.costs import COLD_AFTER_S, COLD_FROM_S, TO_DEVICE, TO_HOST, Costs
 from sim.recording.traces import Trace
 
 if TYPE_CHECKING:
     import pandas as pd
 
-COSTED = (
-    "input",
-    "compute",
-    "partition",
-    "pack",
-    "to_device",
-    "to_host",
-    "take_up",
-    "reduce",
-    "reduce_rows",
-    "update",
-    "evaluate",
-)  # fields of Costs
 FOLLOWING = ("pack", TO_HOST)  # a computation, without a pause
 RENEWING = "amb-dg"  # the protocol whose workers never wait, and adopt new parameters between partitions
 LEAST_OF_A_QUARTER = 50  # so many steps separate sleeps from the computation
@@ -104,7 +91,7 @@ def _table(trace: Trace, place: Placement, contention: float, switching: float) 
     if partitions and header.protocol != RENEWING:  # whose partitions are small minibatches, each with a row of its own
         rows = _partitions(rows, header.batch // partitions)
     settings = f"{header.protocol} {header.batch} {sorted(header.settings.items())}"
-    rows = rows[rows["activity"].isin(COSTED)]
+    rows = rows[rows["activity"].isin([*Costs.model_fields])]
     columns = ["rank", "step", "activity", "amount", "turns", "seconds", "level", "cold", "induced"]
     return rows.loc[rows["seconds"] > 0, columns].assign(run_settings=settings)
 

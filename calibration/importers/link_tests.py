@@ -24,13 +24,8 @@ NAME = re.compile(
     r"(?:BW \w+|[\d.]+% percentile) ?\[[^\]]+\]|(?:\w+ )?(?:Latency|Bandwidth) ?\([^)]*\)|#?[\w%/]+(?:\[[^\]]*\])?"
 )
 IPERF = re.compile(r"([\d.]+) ([KMG]?)bits/sec.*\breceiver")
-COLLECTIVES = {
-    "allreduce": "all_reduce",
-    "allgather": "all_gather",
-    "reducescatter": "reduce_scatter",
-    "alltoall": "alltoall",
-}
-COLLECTIVES |= {"broadcast": "broadcast", "bcast": "broadcast", "reduce": "reduce"}
+NAMES = "all_reduce", "all_gather", "reduce_scatter", "alltoall", "broadcast", "reduce"
+COLLECTIVES = {"bcast": "broadcast"} | {name.replace("_", ""): name for name in NAMES}
 POINT_TO_POINT = ("pingpong", "pingping", "mpi", "latency", "")
 OF_EACH = ("all_gather", "alltoall")  # whose bytes are those of one rank's part
 BYTES = {"MB/sec": 2**20, "MiB/sec": 2**20, "Gb/sec": 1e9 / 8, "MB/s": 1e6}  # a second; perftest's MB are MiB

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
-from calibration.laws import best, ranking, ranks, sources
+from calibration.laws import ranking, ranks, sources
 from calibration.laws.ranking import FEWEST, Fitted
 from sim.base.errors import WrongSetting
 from sim.base.files import write_text
 from sim.base.home import installed
-from sim.laws import Constant, Empirical, Stragglers
+from sim.laws import Constant, Empirical, Independent, Law, Persistent, SlowRanks, Stragglers, Together
 from sim.laws.distributions import MOST_VALUES
 
 REJECTED = 0.05
@@ -59,7 +59,28 @@ def _fitted(given: argparse.Namespace, measured: sources.Measured) -> tuple[Stra
     if measured.zeros and given.unit == "seconds":
         return _kept(measured.with_zeros), [*lines, *_of_zeros(measured)]
     law = _kept(values) if laws[0].p_value < REJECTED else laws[0].law
-    return best.stragglers(law, found, given.unit, float(np.median(values))), lines
+    return _stragglers(law, found, given.unit, float(np.median(values))), lines
+
+
+def _stragglers(law: Law, found: ranks.Varies | None, unit: str, median: float) -> Stragglers:
+    """A law of sleeps, or of factors on computing, with the values' persistence; with the slow ranks, if it is of factors.
+
+    Slow ranks are no part of sleeps, because what they have more is in proportion to their computing.
+
+    Args:
+        law: of the values, in seconds.
+        found: how they vary; None if it is not known whose they are.
+        unit: seconds or factor.
+        median: of the values, seconds; a factor of 1.
+    """
+    drawn = {"seconds": law} if unit == "seconds" else {"factor": law.scaled(1 / median)}
+    if found and found.persists:
+        main: Stragglers = Persistent(persistence=round(found.persistence, 4), **drawn)
+    else:
+        main = law if unit == "seconds" else Independent(**drawn)
+    slow = found.slow if found and unit == "factor" else {}
+    parts = [SlowRanks(rank=(rank,), factor=round(ratio, 4)) for rank, ratio in slow.items()]
+    return Together(of=(main, *parts)) if parts else main
 
 
 def _kept(values: np.ndarray) -> Empirical:

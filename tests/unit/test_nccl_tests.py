@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from nccl_texts import text
 
-from calibration import fit, nccl_checks, nccl_links
+from calibration import fit, nccl_links
 from calibration.importers import nccl_tests
 from calibration.profiles import FREE
 from sim import command, protocols
@@ -322,7 +322,7 @@ def off(tmp_path, fitted_on: dict[int, str], asked: dict[int, str]) -> tuple[lis
     rows = []
     for path in paths[len(fitted_on) :]:
         (test,) = nccl_tests.read(path)
-        measured_s, found_s = nccl_checks.seconds_of(made, test, nccl_links.sum_s_per_byte(test))
+        measured_s, found_s = nccl_links.seconds_of(made, test, nccl_links.sum_s_per_byte(test))
         rows += (found_s / measured_s - 1).tolist()
     return rows, made.provenance.notes
 
