@@ -220,15 +220,11 @@ def _loop(parts, compute: Line) -> tuple[float, Line]:
     if several:
         return loop_s, Line(base_s=turn_s, slope_s=rest[0], cold_s=compute.cold_s)
     if compute.floor_s:
-        return loop_s, _longer(compute, turn_s - float(compute(amount[0])))
+        more_s = turn_s - float(compute(amount[0]))  # whatever the amount
+        longer = {name: max(0.0, getattr(compute, name) + more_s) for name in ("base_s", "floor_s")}
+        return loop_s, compute.model_copy(update=longer)
     share_s = min(compute.slope_s, turn_s / amount[0]) or turn_s / amount[0]
     return loop_s, Line(base_s=max(0.0, turn_s - share_s * amount[0]), slope_s=share_s, cold_s=compute.cold_s)
-
-
-def _longer(line: Line, more_s: float) -> Line:
-    """A line that is so many seconds longer, whatever the amount."""
-    longer = {name: max(0.0, getattr(line, name) + more_s) for name in ("base_s", "floor_s")}
-    return line.model_copy(update=longer)
 
 
 def _factors(table, compute: Line, loop_s: float, partition: Line):

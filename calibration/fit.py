@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from calibration.profiles import Source
     from sim.platform.cluster import Cluster
 
-NOTHING = log_options.NOTHING
-
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command.
@@ -62,7 +60,7 @@ def fitted(given: Namespace) -> Cluster:
     return made.known(f"the link was given, not measured: {other_sizes.told(link)}")
 
 
-def read(path: str, source: str = "trace", about: About = NOTHING) -> list[Source]:
+def read(path: str, source: str = "trace", about: About = log_options.NOTHING) -> list[Source]:
     """The runs in a file or a folder, by the format `source`.
 
     Args:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -86,7 +87,11 @@ def make(
             fields |= {"oversleep_s": probe.oversleep_s, "oversleep_spread": probe.oversleep_spread}
         fields["costs"] = {w: of.model_copy(update={"item_bytes": item_bytes}) for w, of in fields["costs"].items()}
         if shared_cores is not None:
-            hosts = [host.model_copy(update={"slots": _sat_on(host, apart)}) for host in fields["hosts"]]
+            seats = [
+                Counter(name for name, _ in s.trace.header.hosts) for s in apart
+            ]  # which the shared cores do not tell
+            slots = [max(each[host.name] for each in seats) or host.slots for host in fields["hosts"]]
+            hosts = [host.model_copy(update={"slots": n}) for host, n in zip(fields["hosts"], slots, strict=True)]
             fields |= {"shared_cores": shared_cores, "hosts": tuple(hosts)}
         about = _provenance(used, found.notes, probe, network, found.linked)
         made, traces = Cluster(name=name, provenance=about, **fields), [s.trace for s in theirs]
@@ -115,11 +120,6 @@ def _of_several_hosts(sources: list[Source], shared_cores: int) -> list[Source]:
     if not found:
         raise WrongSetting("--shared-cores", shared_cores, "no such option for runs that had one host")
     return found
-
-
-def _sat_on(host: Host, sources: list[Source]) -> int | None:
-    """The largest number of ranks on a host, because the cores that all hosts share do not give it."""
-    return max([name for name, _ in s.trace.header.hosts].count(host.name) for s in sources) or host.slots
 
 
 def _of_protocols(

@@ -117,7 +117,9 @@ def fit(
     chains, link = [chain_of(trace) for trace in traces], None
     if travels(traces[0]):
         link = _network(_awake(chains), network, further)
-        chains = [chain._replace(wire_s=_wire_s(chain.size_bytes, link)) for chain in chains]
+        beyond = [max(0.0, chain.size_bytes - link.burst_bytes) for chain in chains]  # of the model, there and back
+        wire_s = [MESSAGES * link.latency_s + 2 * size / link.bandwidth_bytes_per_s for size in beyond]
+        chains = [chain._replace(wire_s=one_s) for chain, one_s in zip(chains, wire_s, strict=True)]
     chains = [_slowed_less(chain, cores, contention) for chain in chains]
     carried = _carried(_awake(chains))
     called, link = ("network", link) if link else ("local", _local(carried, further))
@@ -230,11 +232,6 @@ def _network(chains: list[Chain], probed: Link, further: FurtherServer) -> Link:
             burst_bytes = max(0.0, (probed.latency_s - base_s) / slope_s)
             own |= {"bandwidth_bytes_per_s": 1 / slope_s, "burst_bytes": burst_bytes}
     return probed.model_copy(update=own | _ends(further))
-
-
-def _wire_s(size_bytes: float, link: Link) -> float:
-    """A step's time on the wire: the model there and back, and the latencies of four messages."""
-    return MESSAGES * link.latency_s + 2 * max(0.0, size_bytes - link.burst_bytes) / link.bandwidth_bytes_per_s
 
 
 def _costs(chains: list[Chain], link: Link, carried: dict[str, float]) -> Costs:

@@ -116,7 +116,7 @@ def link_of(recorded: Sequence[Recorded]) -> Link | None:
 
 
 def _sums_of(one: Recorded) -> Iterator[tuple[int, float, float]]:
-    """Of each allreduce of a run 1 call, its bytes and seconds; NCCL makes one after another. All of a step are the workload's gradients."""
+    """Of each allreduce of a run 1 call, its bytes and seconds: NCCL makes one after another. Those of a step sum the gradients."""
     run, (moved, item_bytes) = one.run, one.gradients
     whole = one.trained.parameters * item_bytes
     for at in range(len(run.ranks[0].steps)):

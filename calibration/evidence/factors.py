@@ -28,7 +28,7 @@ def law(factors: np.ndarray) -> Law:
     logs = np.log(factors)
     if len(logs) < 2 or np.ptp(logs) < ROUND_OFF:
         return LogNormal(cv=0)
-    sigma = _robust(logs) if len(logs) >= MANY else logs.std(ddof=1)
+    sigma = NORMAL_MAD * float(np.median(np.abs(logs - np.median(logs)))) if len(logs) >= MANY else logs.std(ddof=1)
     if _refused(logs, sigma):
         return _empirical(factors)
     return LogNormal(cv=float(f"{np.sqrt(np.expm1(sigma**2)):.4g}"))
@@ -49,10 +49,6 @@ def _refused(logs: np.ndarray, sigma: float) -> bool:
         off = sigma == 0 or kstest(logs, "norm", args=(np.median(logs), sigma)).statistic > far
         return off or logs.std() > HEAVIER * sigma
     return len(logs) >= FEWEST and shapiro(logs).pvalue < SIGNIFICANT
-
-
-def _robust(logs: np.ndarray) -> float:
-    return NORMAL_MAD * float(np.median(np.abs(logs - np.median(logs))))
 
 
 def _empirical(factors: np.ndarray) -> Empirical:

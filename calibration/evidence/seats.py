@@ -24,10 +24,6 @@ class Placement:
     oversleep_s: float = 0.0
     gpus: int = 0
 
-    def gpu_of_rank(self) -> list[tuple[int, int]]:
-        """The GPU of each rank, (host, number): ranks of a host take its GPUs in turn."""
-        return [(host, self.of_rank[:rank].count(host) % self.gpus) for rank, host in enumerate(self.of_rank)]
-
     @property
     def shared(self) -> bool:
         """Whether ranks had cores in common."""

@@ -17,6 +17,7 @@ from math import prod
 from pathlib import Path
 
 from calibration.importers import logs
+from calibration.importers.torch_profiler import ITEM_BYTES
 from sim.base.errors import WrongSetting
 
 NEGOTIATION, WHOLE = "NEGOTIATE_ALLREDUCE", "ALLREDUCE"
@@ -25,7 +26,6 @@ MICRO = 1e-6
 NEVER = 0
 MOST_TEXT = 2**29  # bytes: some twenty times as many in memory
 LATEST = 1e15  # microseconds since the start: thirty years
-ITEM_BYTES = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8, "int32": 4, "int64": 8, "uint8": 1, "int8": 1}
 MOVES = re.compile(  # activities that move bytes between ranks, or copy them for that
     r"\w+_(?:ALLREDUCE|REDUCE_?SCATTER|ALLGATHER|REDUCE|BCAST|BROADCAST|ALLTOALL)|MEMCPY_(?:IN|OUT)_(?:HOST|SHARED)_BUFFER"
 )

@@ -98,7 +98,8 @@ def laid_out(
 
 def shortened(values: list) -> str:
     """The first of them."""
-    return ", ".join(f"{value:.20}" if isinstance(value, str) else f"{value:.9g}" for value in values[:5])
+    said = ", ".join(f"{value:.60}" if isinstance(value, str) else f"{value:.9g}" for value in values[:5])
+    return said + ", ..." * (len(values) > 5)
 
 
 def _header(work: pd.DataFrame, rounds: int, workload: str | Workload, stragglers: str, source: str) -> Header:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from calibration.importers import column_ranks, spoken, stretches
+from calibration.importers.rounds import shortened
 from calibration.importers.table_names import (
     COMPUTE,
     ELAPSED,
@@ -144,7 +145,7 @@ def _named(table: pd.DataFrame, path: Path, said: Names) -> tuple[pd.DataFrame, 
         of[RANK] = RANK
         notes.append(f"ranks are those of {' and '.join(places)}: {table[RANK].nunique()}")
     if of[STEP] is None and (of[RANK] or len(names) > 1):
-        raise WrongSetting(f"{path}: columns", _listed(names), ", ".join(NEEDED))
+        raise WrongSetting(f"{path}: columns", shortened([*names]), ", ".join(NEEDED))
     if not len(table):
         raise WrongSetting(f"{path}: rows", 0, f"1 to {MOST_ROWS:,}")
     found = pd.DataFrame({ours: table[name] for ours, name in of.items() if name is not None})
@@ -248,13 +249,8 @@ def _of_steps(able: list[Column], names: Sequence[str], path: Path) -> tuple[Col
     if len(rest) != 1 or len(computing) > 1:
         wanted = "one column of a step's seconds: seconds, one that ends in _s, _ms or _us, or --columns seconds=NAME, "
         wanted += "or 'seconds=rank-* step time' for a column of each rank"
-        raise WrongSetting(f"{path}: columns", _listed(names), f"{', '.join(NEEDED)}; {wanted}")
+        raise WrongSetting(f"{path}: columns", shortened([*names]), f"{', '.join(NEEDED)}; {wanted}")
     return rest[0], computing[0] if computing else None
-
-
-def _listed(names: Sequence[str]) -> str:
-    """The first names, whole as far as a line has place."""
-    return ", ".join(str(name)[:60] for name in names[:5]) + ", ..." * (len(names) > 5)
 
 
 def _numbers(table: pd.DataFrame, path: Path) -> pd.DataFrame:

@@ -49,13 +49,14 @@ def run(given: argparse.Namespace) -> None:
 
 def _fitted(given: argparse.Namespace, measured: sources.Measured) -> tuple[Stragglers, list[str]]:
     """The law that slows workers down, and the lines about it."""
-    found = ranks.varies(measured.values) if _steps_are_known(measured) and not measured.zeros else None
+    known = measured.by_rank and min(map(len, measured.values.values())) >= ranks.FEWEST_STEPS
+    found = ranks.varies(measured.values) if known and not measured.zeros else None
     slow = found.slow if found else {}
     values = np.concatenate([series / slow.get(rank, 1.0) for rank, series in measured.values.items()])
     laws, notes = ranking.ranked(values)
     if not laws:
         raise WrongSetting(given.file, notes[0], "values that some law can have")
-    lines = [*_ranking(laws), *_about(laws[0]), *notes, *(_of_ranks(found) if found else [])]
+    lines = [*_ranking(laws), *notes, *(_of_ranks(found) if found else [])]
     if measured.zeros and given.unit == "seconds":
         return _kept(measured.with_zeros), [*lines, *_of_zeros(measured)]
     law = _kept(values) if laws[0].p_value < REJECTED else laws[0].law
@@ -96,10 +97,6 @@ def _of_zeros(measured: sources.Measured) -> list[str]:
     return [said, "whether stragglers last, or ranks are slow, is not tested with zeros among the values"]
 
 
-def _steps_are_known(measured: sources.Measured) -> bool:
-    return measured.by_rank and min(map(len, measured.values.values())) >= ranks.FEWEST_STEPS
-
-
 def _headline(path: str, measured: sources.Measured, unit: str) -> str:
     values = measured.with_zeros if unit == "seconds" else measured.all
     said = (
@@ -115,25 +112,18 @@ def _headline(path: str, measured: sources.Measured, unit: str) -> str:
 
 
 def _ranking(laws: list[Fitted]) -> list[str]:
-    """A table; AIC is above the smallest."""
+    """A table, in which AIC is above the smallest, and the best."""
     heads = f"{'law':19} {'AIC':>9} {'distance':>9} {'p':>6}  parameters, and their 90 % intervals"
-    return [heads, *(_row(one, one.aic - laws[0].aic) for one in laws)]
-
-
-def _row(one: Fitted, aic: float) -> str:
-    said = [
-        f"{name} {getattr(one.law, name):.4g} ({low:.4g} to {high:.4g})" for name, (low, high) in one.intervals.items()
-    ]
-    figures = f"{aic:>+9.1f} {one.distance:>9.3f} {one.p_value:>6.3f}"
-    return f"{one.law.kind:19} {figures}  {', '.join(said)}"
-
-
-def _about(first: Fitted) -> list[str]:
-    said = [f"best by AIC: {first.law.kind}"]
+    said, first = [heads], laws[0]
+    for one in laws:
+        ends = one.intervals.items()
+        each = (f"{name} {getattr(one.law, name):.4g} ({low:.4g} to {high:.4g})" for name, (low, high) in ends)
+        figures = f"{one.aic - first.aic:>+9.1f} {one.distance:>9.3f} {one.p_value:>6.3f}"
+        said.append(f"{one.law.kind:19} {figures}  {', '.join(each)}")
+    said.append(f"best by AIC: {first.law.kind}")
     if first.p_value < REJECTED:
-        said.append(
-            f"but values are clearly not {first.law.kind} (p {first.p_value:.3f}): what is written is empirical, of all of them"
-        )
+        clearly = f"clearly not {first.law.kind} (p {first.p_value:.3f})"
+        said.append(f"but values are {clearly}: what is written is empirical, of all of them")
     return said
 
 
