@@ -12,21 +12,12 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from calibration import (
-    fit,
-    log_options,
-    nccl_links,
-    probes,
-    profiles,
-    recorded,
-    seating,
-    sources_checked,
-    torch_messages,
-    torch_traces,
-)
+from calibration import fit, log_options, nccl_links, probes, profiles, recorded, sources_checked, torch_traces
 from calibration.importers import IMPORTERS
 from calibration.scaling import profiled
+from calibration.seating import seated
 from calibration.sources import NCCL, PROFILES, SCALING, STEPS, TIMELINE, TORCH, TRACE, Named, groups
+from calibration.torch_messages import link_of
 from sim.base.errors import RunFailed, WrongSetting
 from sim.model.sizes import ITEM_BYTES
 from sim.platform.cluster import Cluster, Link
@@ -166,7 +157,7 @@ def _computing(
     if not others:
         return None
     about, protocol = of(others[0]), torch_traces.protocol_of(runs) if runs else None
-    link = about.link or (torch_messages.link_of(runs) if runs else None)
+    link = about.link or (link_of(runs) if runs else None)
 
     def of_log(one: Named) -> About:
         known = of(one)
@@ -183,7 +174,7 @@ def _computing(
     made = profiles.make(sources, name, probe, given.shared_cores, link, item_bytes)
     if {one.kind for one in others} != {STEPS}:
         return made
-    return seating.seated(made, each, runs[0].run.ranks[0].device if runs else "")
+    return seated(made, each, runs[0].run.ranks[0].device if runs else "")
 
 
 def _with_links(made: Cluster, linked: Linked, each: int | None) -> Cluster:

@@ -30,13 +30,38 @@ class Event(NamedTuple):
     args: dict
 
 
-def whole(path: Path) -> dict:
-    """The JSON of a trace."""
-    return logs.trace_events(path, SOURCE, ALLOWED, MOST_TEXT, ": profile fewer steps")
+class File(NamedTuple):
+    """What the trace of a rank has.
+
+    Args:
+        kinds: complete events by their category, in lower case.
+        steps: their numbers and events, in order: each begins where the one before ended.
+        rank, world: its number, and how many ranks there are; None if nothing says it.
+        device: the name of the first GPU; "" if there is none.
+    """
+
+    kinds: dict[str, list[Event]]
+    steps: list[tuple[int, Event]]
+    rank: int | None
+    world: int | None
+    device: str
 
 
-def event_of(event: dict, path: str) -> Event:
-    """The event that a table of the trace describes."""
+def read(path: Path) -> File:
+    """The events of a trace.
+
+    Raises:
+        WrongSetting: the file is no such trace, has fewer than two steps, or has impossible numbers.
+    """
+    table = logs.trace_events(path, SOURCE, ALLOWED, MOST_TEXT, ": profile fewer steps")
+    kinds: dict[str, list[Event]] = {}
+    for event in table["traceEvents"]:
+        if isinstance(event, dict) and event.get("ph") == "X" and isinstance(event.get("cat"), str):
+            kinds.setdefault(event["cat"].lower(), []).append(_event_of(event, str(path)))
+    return File(kinds, _steps_of(kinds, str(path)), *_place_of(table, path), _device_of(table))
+
+
+def _event_of(event: dict, path: str) -> Event:
     start, lasted = (_microseconds(event, name, path) for name in ("ts", "dur"))
     args = event.get("args")
     return Event(str(event.get("name", "")), start, start + lasted, args if isinstance(args, dict) else {})
@@ -49,12 +74,8 @@ def _microseconds(event: dict, name: str, path: str) -> float:
     return value
 
 
-def steps_of(kinds: dict[str, list[Event]], path: str) -> list[tuple[int, Event]]:
-    """The steps in order: each begins where the one before ended.
-
-    Raises:
-        WrongSetting: fewer than two, one that is missing or there twice, or out of order.
-    """
+def _steps_of(kinds: dict[str, list[Event]], path: str) -> list[tuple[int, Event]]:
+    """The steps; fewer than two, one that is missing or there twice, or out of order, are refused."""
     named = [(int(found[1]), one) for one in kinds.get("user_annotation", ()) if (found := STEP.fullmatch(one.name))]
     if not named:
         named = [(int(m[1]), one) for kind in ON_CPU for one in kinds.get(kind, ()) if (m := STEP.fullmatch(one.name))]
@@ -71,12 +92,7 @@ def steps_of(kinds: dict[str, list[Event]], path: str) -> list[tuple[int, Event]
     return named
 
 
-def place_of(table: dict, path: Path) -> tuple[int | None, int | None]:
-    """The number of the rank, and how many there are.
-
-    Raises:
-        WrongSetting: numbers that cannot be.
-    """
+def _place_of(table: dict, path: Path) -> tuple[int | None, int | None]:
     said = table.get("distributedInfo")
     said = said if isinstance(said, dict) else {}
     rank, world = said.get("rank"), said.get("world_size")
@@ -89,8 +105,7 @@ def place_of(table: dict, path: Path) -> tuple[int | None, int | None]:
     return (int(found[1]) if rank is None and found else rank), world
 
 
-def device_of(table: dict) -> str:
-    """The name of the first GPU; empty if there is none."""
+def _device_of(table: dict) -> str:
     devices = table.get("deviceProperties")
     first = devices[0] if isinstance(devices, list) and devices else None
     return str(first.get("name", ""))[:80] if isinstance(first, dict) else ""

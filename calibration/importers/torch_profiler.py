@@ -16,19 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from calibration.importers import torch_steps
-from calibration.importers.torch_events import (
-    LATEST,
-    MOST_RANKS,
-    ON_CPU,
-    STEP,
-    Event,
-    device_of,
-    event_of,
-    place_of,
-    steps_of,
-    whole,
-)
+from calibration.importers import torch_events, torch_steps
+from calibration.importers.torch_events import LATEST, MOST_RANKS, ON_CPU, STEP, Event
 from calibration.importers.torch_steps import Window
 
 MICRO = 1e-6
@@ -104,11 +93,7 @@ def read(path: str | Path) -> Ranked:
         WrongSetting: the file is no such trace, has fewer than two steps, or has impossible numbers.
     """
     path = Path(path)
-    table = whole(path)
-    kinds: dict[str, list[Event]] = {}
-    for event in table["traceEvents"]:
-        if isinstance(event, dict) and event.get("ph") == "X" and isinstance(event.get("cat"), str):
-            kinds.setdefault(event["cat"].lower(), []).append(event_of(event, str(path)))
+    kinds, steps, rank, world, device = torch_events.read(path)
     launched = {_correlation(one): one.start for kind in LAUNCHES for one in kinds.get(kind, ())}
     launched.pop(None, None)
     gpu = [one for kind in OF_GPU for one in kinds.get(kind, ())]
@@ -117,12 +102,12 @@ def read(path: str | Path) -> Ranked:
         *(one for kind in ON_CPU for one in kinds.get(kind, ())),
         *(one for one in kinds.get("user_annotation", ()) if CALL.match(one.name)),
     ]
-    windows = [Window(number, one.start, one.end, []) for number, one in steps_of(kinds, str(path))]
+    windows = [Window(number, one.start, one.end, []) for number, one in steps]
     _fill(windows, work, launched)
     windows, of_batches = torch_steps.joined(windows, [_summed(_calls(one.events)) for one in windows], str(path))
     windows, of_cut = torch_steps.uncut(windows, str(path))
-    device = (device_of(table) or "a GPU") if gpu else ""
-    return _ranked(place_of(table, path), windows, bool(gpu), device, (*of_before, *of_batches, *of_cut))
+    device = (device or "a GPU") if gpu else ""
+    return _ranked((rank, world), windows, bool(gpu), device, (*of_before, *of_batches, *of_cut))
 
 
 def _correlation(one: Event) -> int | None:
