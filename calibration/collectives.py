@@ -75,8 +75,7 @@ def is_of_a_library(trace: Trace) -> bool:
     """Whether somebody else's allreduce summed: Horovod's, TensorFlow's, or MPI's own."""
     header = trace.header
     ours = not header.foreign and header.settings.get("algorithm") != "auto"
-    real = header.measured
-    return bool(real and header.servers == 0 and header.cpu_s and not ours)
+    return bool(header.measured and header.servers == 0 and header.cpu_s and not ours)
 
 
 def fit(traces: list[Trace], names: list[str], cores: int, contention: float) -> Fitted:
@@ -93,7 +92,7 @@ def fit(traces: list[Trace], names: list[str], cores: int, contention: float) ->
     sums = [_slowed_less(sums_of(trace), trace.header.ranks, cores, contention) for trace in traces]
     design = np.array([s.amounts for s in sums])
     processor_s = _nonnegative(design, np.array([s.processor_s for s in sums]))
-    overlap = overlaps(traces[0])
+    overlap = protocol_of(traces[0].header).overlaps
     elapsed_s = processor_s if overlap else _nonnegative(design, np.array([s.elapsed_s for s in sums]))
     chained_s, behind_s = np.minimum(elapsed_s, processor_s), np.maximum(0.0, processor_s - elapsed_s)
     asleep_s = elapsed_s - chained_s
@@ -123,7 +122,7 @@ def _check(traces: list[Trace], names: list[str], cores: int) -> None:
             raise WrongSetting(
                 name, f"{trace.header.ranks} ranks", f"at most {cores}, so that each has a core of its own"
             )
-    if len({overlaps(trace) for trace in traces}) > 1:
+    if len({protocol_of(trace.header).overlaps for trace in traces}) > 1:
         raise WrongSetting(
             "TRACE",
             "sums apart and sums that overlap with computing",
@@ -132,11 +131,6 @@ def _check(traces: list[Trace], names: list[str], cores: int) -> None:
     libraries = sorted({trace.header.world for trace in traces})
     if len(libraries) > 1:
         raise WrongSetting("TRACE", " and ".join(libraries), "one library: a profile has one cost of a call")
-
-
-def overlaps(trace: Trace) -> bool:
-    """Whether the library sums while ranks compute."""
-    return protocol_of(trace.header).overlaps
 
 
 def _latency(sums: list[Sums], chained_s: np.ndarray) -> float:

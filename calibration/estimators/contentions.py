@@ -49,7 +49,8 @@ def fit(traces: list[Trace], place: Placement, of: str = "contention") -> Conten
     grid = _values(of, STEP)
     costs = [[_log_costs(trace, place, of) for trace in alike] for alike in several]
     best = _agreed(costs)
-    drift = np.concatenate([_drift([run[:, best] for run in alike]) for alike in costs])
+    middles = [np.array([run[:, best].mean() for run in alike]) for alike in costs]
+    drift = np.concatenate([runs - runs.mean() for runs in middles])  # of each run of a kind, from the mean of all
     freedom = len(drift) - len(costs) - 1
     if freedom < 1:
         return Contention(float(grid[best]))
@@ -69,12 +70,6 @@ def _agreed(costs: list[list[np.ndarray]]) -> int:
     """The index of the value at which the runs of each kind agree best; of each run, shape (ranks, values)."""
     logs = [np.concatenate(alike) for alike in costs]
     return int(np.argmin(sum(np.abs(alike - np.median(alike, axis=0)).sum(axis=0) for alike in logs)))
-
-
-def _drift(runs: list[np.ndarray]) -> np.ndarray:
-    """The distance of each run of a kind from the mean of all, shape (runs,)."""
-    middles = np.array([run.mean() for run in runs])
-    return middles - middles.mean()
 
 
 def _log_costs(trace: Trace, place: Placement, of: str) -> np.ndarray:

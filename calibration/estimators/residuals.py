@@ -16,6 +16,7 @@ from sim.answers.sources import plain
 from sim.base.errors import RunFailed, WrongSetting
 from sim.base.progress import each
 from sim.job import replay
+from sim.job.header import IMPORTED
 from sim.job.scenario import Scenario
 from sim.laws import Constant, Stragglers, Together
 from sim.platform.cluster import Cluster
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 REPLICATIONS = 6
 APART = 1.25  # times as long that repeats of a job are said to contradict one another
 WIDE, LEAST_ERROR = 2, 0.02  # times as wide as with many repeats, of an error that matters
-IMPORTED = "imported"  # the world of logs that others recorded
 SLOWER = 1.1  # all work is slowed by this factor, which shows how much of a run is work
 LEAST_LONGER = 0.1  # least seconds of a step for each second more after sleeps; below it steps depend on something else
 NUDGE_S = 1e-3  # work after a sleep is made longer by so much, which shows its effect on a run
@@ -82,13 +82,14 @@ def _contradictions(names: Sequence[str], found: Residuals) -> Iterator[str]:
 def _seen(profile: Cluster, traces: list[Trace]) -> dict:
     """The provenance of these runs: fields of sim.platform.cluster.Provenance."""
     heads = [trace.header for trace in traces]
+    batches = {name: [head.batch for head in heads if head.workload == name] for name in profile.costs}
     largest, laws = max(heads, key=lambda head: head.ranks), {head.stragglers for head in heads}
     placed = [(head.servers, as_placed(profile, head), head.ranks) for head in heads]
     hosts = [(here, here.placement(ranks, servers), servers) for servers, here, ranks in placed]
     return {
         "workers": max(head.workers for head in heads),
         "hosts": max(len(set(sat)) for _, sat, _ in hosts),
-        "batches": {name: _ends([head.batch for head in heads if head.workload == name]) for name in profile.costs},
+        "batches": {name: (min(several), max(several)) for name, several in batches.items()},
         "slept": any(_slept(trace) for trace in traces),
         "protocol": largest.protocol,
         "servers": largest.servers if replay.protocol_of(largest).has_servers else None,
@@ -97,10 +98,6 @@ def _seen(profile: Cluster, traces: list[Trace]) -> dict:
         "laws": tuple(sorted({plain(trace.header.stragglers) for trace in traces if _slept(trace)})),
         "crowded": any(here.crowded(sat[servers:]) for here, sat, servers in hosts),
     }
-
-
-def _ends(batches: list[int]) -> tuple[int, int]:
-    return min(batches), max(batches)
 
 
 def _slept(trace: Trace) -> bool:

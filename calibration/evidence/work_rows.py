@@ -89,7 +89,11 @@ def _table(trace: Trace, place: Placement, contention: float, switching: float) 
         rows.loc[(rows["activity"] == "reduce") & (rows["samples"] > 0), "activity"] = "reduce_rows"
     partitions = header.settings.get("partitions")
     if partitions and header.protocol != RENEWING:  # whose partitions are small minibatches, each with a row of its own
-        rows = _partitions(rows, header.batch // partitions)
+        micro_batch, computed = header.batch // partitions, rows["activity"] == "compute"
+        rows.loc[computed, "turns"] = rows["samples"] // micro_batch
+        rows.loc[computed, "amount"] = micro_batch
+        rows.loc[computed, "activity"] = "partition"
+        rows = rows[rows["turns"] > 0]
     settings = f"{header.protocol} {header.batch} {sorted(header.settings.items())}"
     rows = rows[rows["activity"].isin([*Costs.model_fields])]
     columns = ["rank", "step", "activity", "amount", "turns", "seconds", "level", "cold", "induced"]
@@ -112,14 +116,6 @@ def idle_s(rows: pd.DataFrame, servers: int) -> np.ndarray:
     before_s = found.groupby("rank")["end_s"].shift(fill_value=0.0)
     seconds = (found["start_s"] - before_s).clip(lower=0.0).where(~found["activity"].isin(FOLLOWING), 0.0)
     return seconds.reindex(rows.index, fill_value=0.0).to_numpy()
-
-
-def _partitions(rows: pd.DataFrame, micro_batch: int) -> pd.DataFrame:
-    compute = rows["activity"] == "compute"
-    rows.loc[compute, "turns"] = rows["samples"] // micro_batch
-    rows.loc[compute, "amount"] = micro_batch
-    rows.loc[compute, "activity"] = "partition"
-    return rows[rows["turns"] > 0]
 
 
 def _sleep_level(rows: pd.DataFrame) -> pd.Series:
