@@ -78,11 +78,9 @@ def read(path: str, source: str = "trace", about: About = log_options.NOTHING) -
     laws.read(about.stragglers)  # a wrong name is said before anything is read
     importer = import_module(installed(f"calibration.importers.{IMPORTERS[source]}"))
     runs, notes = importer.read(path, about)
-    called, found = Path(path).name, []
-    for run in runs:
-        own = run.header.cluster
-        found.append(Source(called if own == called else f"{called}: {own}", run, () if found else tuple(notes)))
-    return found
+    called = Path(path).name
+    names = [called if run.header.cluster == called else f"{called}: {run.header.cluster}" for run in runs]
+    return [Source(name, run, tuple(notes)) for name, run in zip(names, runs, strict=True)]
 
 
 def parser() -> command.Parser:

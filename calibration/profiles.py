@@ -267,7 +267,7 @@ def _provenance(
     return Provenance(
         traces=tuple(s.name for s in sources),
         made=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        notes=tuple(notes),
+        notes=tuple(dict.fromkeys(notes)),
         models=_models(sources),
         links_measured=linked or bool(probe and probe.network) or free,
         engines=tuple(sorted({engine for s in sources if (engine := s.trace.header.engine)})),

@@ -62,22 +62,17 @@ def profile(sources: list[Source], name: str, link: Link | None = None) -> Clust
     if link and hosts > 1:
         raise WrongSetting("--link", told(link), "no link beside that which the runs measured between their hosts")
     alone = [replace(one, trace=Trace(replace(one.trace.header, hosts=()), one.trace.rows)) for one in sources]
-    made = profiles.make(
-        alone,
-        name,
-        network=found or link,
-        item_bytes=item_bytes(largest),
-    )
+    alone[0] = replace(alone[0], notes=tuple(_notes(sources, largest, found)))  # on all of them
+    made = profiles.make(alone, name, network=found or link, item_bytes=item_bytes(largest))
     gpu = catalogue.gpu_of(str(head.details.get("gpu", "")))
     made = seating.seated(made, each, str(head.details.get("gpu") or "a GPU") if head.gpus else "")
     if found and hosts == 1 and not head.gpus:
         made = made.model_copy(update={"local": made.local.model_copy(update={"by_port": True})})
     if link:
         made = made.model_copy(update={"network": link} | ({} if found else {"local": profiles.FREE}))
-    assert made.provenance is not None  # `make` has made one
     models, elsewhere = _carried(made, [one.trace.header for one in sources], gpu)
     return made.known(
-        notes=(*_notes(sources, largest, found), *made.provenance.notes, *elsewhere),
+        *elsewhere,
         models=models,
         links_measured=bool(found) and hosts > 1,
         local_measured=bool(found) and hosts == 1,

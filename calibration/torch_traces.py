@@ -88,18 +88,13 @@ def of_runs(runs: Sequence[Recorded], name: str, each: int | None = None) -> Clu
     link, protocol = first.about.link, protocol_of(runs)
     with checks.fitting(called):
         taken = link or torch_messages.link_of(runs)
-    sources = [Source(one.called, one.trace(protocol, taken)) for one in runs]
+    fitted = None if link else taken
+    notes = [tuple(_notes(one, _told_of(one, protocol, taken), fitted)) for one in runs]
+    sources = [Source(one.called, one.trace(protocol, taken), of) for one, of in zip(runs, notes, strict=True)]
     made = profiles.make(sources, name, network=taken, item_bytes=first.gradients.item_bytes)
     made = seating.seated(made, each, first.run.ranks[0].device)
-    assert made.provenance is not None  # `make` has made one
-    notes = [note for one in runs for note in _notes(one, _told_of(one, protocol, taken), None if link else taken)]
-    notes += made.provenance.notes
-    measured, apart = not link and taken is not None, (each or 1) < max(one.run.world for one in runs)
-    return made.known(
-        notes=tuple(dict.fromkeys(notes)),
-        links_measured=measured and apart,
-        local_measured=measured and not apart,
-    )
+    measured, apart = fitted is not None, (each or 1) < max(one.run.world for one in runs)
+    return made.known(links_measured=measured and apart, local_measured=measured and not apart)
 
 
 def protocol_of(runs: Sequence[Recorded]) -> str:
