@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 
 import numpy as np
+from pydantic import ValidationError
 
 from sim.answers import outcome
 from sim.base.errors import RunFailed, WrongSetting, WrongValue, from_validation
@@ -15,9 +15,7 @@ from sim.job import replay
 from sim.job.header import RECORDED
 from sim.model.costs import TO_DEVICE, TO_HOST
 from sim.protocols import PROTOCOLS
-
-if TYPE_CHECKING:
-    from sim.recording.traces import Trace
+from sim.recording.traces import Trace
 
 ONE_BY_ONE = ("input", "compute", "pack", TO_DEVICE, TO_HOST)
 CLOCKS_S = 1e-3  # a clock may be set back by so many seconds
@@ -89,8 +87,6 @@ def fitting(names: str) -> Iterator[None]:
     Raises:
         RunFailed: a division by 0, an overflow, a cost that is negative or no number.
     """
-    from pydantic import ValidationError
-
     try:
         with np.errstate(divide="raise", over="raise", invalid="raise"):
             yield

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,12 +23,11 @@ from sim.base.errors import WrongSetting
 from sim.job.replay import protocol_of, workload_of
 from sim.language.moves import moves
 from sim.model.costs import Line
+from sim.model.nominal import layer_shares
 from sim.model.sizes import ITEM_BYTES
+from sim.model.workload import Variable
 from sim.platform.cluster import Link
 from sim.recording.traces import Trace
-
-if TYPE_CHECKING:
-    from sim.model.workload import Variable
 
 OWN = ("input", "compute", "pack", "update", "evaluate")  # a rank's work that is not the library's
 BEFORE = ("compute", "pack")  # activities that a sum comes after
@@ -173,8 +172,6 @@ def amounts_of(trace: Trace, pieces: list[slice]) -> Amounts:
 
 def _cycles(trace: Trace, protocol, variables) -> list[slice]:
     """The variables that each cycle finds ready. The protocol says when gradients are ready, the last variable's first."""
-    from sim.model.nominal import layer_shares
-
     rows = trace.rows[(trace.rows["activity"] == "compute") & (trace.rows["step"] >= trace.header.warmup)]
     shares = layer_shares([variable.size for variable in variables], protocol.order)
     after_s = np.cumsum(shares[::-1])[::-1] * (rows["end_s"] - rows["start_s"]).median()

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from statistics import fmean
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from calibration import checks
+from calibration.estimators import residuals
+from sim.answers import outcome
+from sim.answers.result import Result
 from sim.base.errors import WrongSetting
-from sim.job.header import IMPORTED
+from sim.job import replay
+from sim.job.header import IMPORTED, Header
+from sim.job.scenario import Scenario
+from sim.model.workload import Workload
+from sim.platform.cluster import Cluster
 from sim.recording.pauses import PAUSES
 from sim.recording.recorded import WORLDS
-
-if TYPE_CHECKING:
-    from sim.answers.result import Result
-    from sim.job.header import Header
-    from sim.job.scenario import Scenario
-    from sim.model.workload import Workload
-    from sim.platform.cluster import Cluster
-    from sim.recording.traces import Trace
+from sim.recording.traces import Trace
+from sim.simulation import simulate
 
 REPLICATIONS, MEANS = 6, 2  # simulated runs, where a run's steps or their mean alone were measured
 WAITING = "wait"  # comes of everything else
@@ -67,8 +68,6 @@ def checked(profile: Cluster, runs: list[tuple[str, Trace]]) -> Checked:
     Raises:
         WrongSetting: the profile does not know the model, or its cluster cannot have such a run.
     """
-    from sim.answers import outcome
-
     found: dict[str, Result] = {}
     predicted = [_predicted(profile, trace, name, found) for name, trace in runs]
     measured = [outcome.of_trace(trace) for _, trace in runs]
@@ -91,8 +90,6 @@ def checked(profile: Cluster, runs: list[tuple[str, Trace]]) -> Checked:
 
 def of_step(name: str, job: Scenario, measured_s: float) -> Checked:
     """A job of which the mean step was measured, seconds, beside what is predicted of it."""
-    from sim.simulation import simulate
-
     found = simulate(job, replications=MEANS)
     predicted_s, speed = found.answer()["step_s"]["mean"], job.workers * job.batch / measured_s
     return Checked(
@@ -102,11 +99,6 @@ def of_step(name: str, job: Scenario, measured_s: float) -> Checked:
 
 def _predicted(profile: Cluster, trace: Trace, name: str, found: dict[str, Result]) -> Result:
     """The simulated job of a run; the same for runs with the same random seed."""
-    from calibration import checks
-    from calibration.estimators import residuals
-    from sim.job import replay
-    from sim.simulation import simulate
-
     checks.check(trace, name)
     with replay.said_of(name):
         scenario = residuals.job_of(trace, profile)

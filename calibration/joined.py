@@ -6,14 +6,17 @@ runs, traces and tables of steps, or else of a scaling table.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from argparse import Namespace
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from calibration import fit, log_options, nccl_links, probes, profiles, recorded, sources_checked, torch_traces
 from calibration.importers import IMPORTERS
+from calibration.importers.about import About
+from calibration.probes import Probe
 from calibration.scaling import profiled
 from calibration.seating import seated
 from calibration.sources import NCCL, PROFILES, SCALING, STEPS, TIMELINE, TORCH, TRACE, Named, groups
@@ -22,13 +25,6 @@ from sim.base.errors import RunFailed, WrongSetting
 from sim.model.sizes import ITEM_BYTES
 from sim.platform.cluster import Cluster, Link
 from sim.platform.other_sizes import told
-
-if TYPE_CHECKING:
-    from argparse import Namespace
-    from collections.abc import Callable
-
-    from calibration.importers.about import About
-    from calibration.probes import Probe
 
 FAR = 0.1  # of a step, from which a source contradicts the profile
 SUMMED_BY = ("allreduce", "ddp", "horovod")  # protocols that have an algorithm

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
+from collections.abc import Collection
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from calibration.importers import IMPORTERS
 from calibration.importers.about import LINK, About
@@ -11,10 +12,6 @@ from calibration.sources import KINDS, NCCL, SCALING, STEPS, TIMELINE, TORCH, TR
 from sim import command
 from sim.base.errors import WrongSetting
 from sim.base.ranges import check_integer
-
-if TYPE_CHECKING:
-    from argparse import Namespace
-    from collections.abc import Collection
 
 NOTHING = About()
 OF_SOURCES = {  # by option, the sources that have a use for it

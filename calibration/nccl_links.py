@@ -13,14 +13,18 @@ from calibration import checks
 from calibration.importers.nccl_tests import Measured, factors, read
 from calibration.nccl_fits import ALLREDUCE, MOST_SPENT, Fit, fitted, place
 from calibration.seating import inner_of
+from sim import protocols
 from sim.base.errors import RunFailed, WrongSetting
 from sim.base.ranges import MOST_PARAMETERS
+from sim.job.scenario import Scenario
 from sim.model import nominal
 from sim.model.costs import Costs, Line
 from sim.model.sizes import ITEM_BYTES
+from sim.model.workload import Workload
 from sim.platform import catalogue
 from sim.platform.cluster import ASSUMED, Cluster, Host, Link, Provenance
 from sim.platform.other_sizes import told
+from sim.simulation import simulate
 
 MOST_RANKS, SIZES = 256, 5  # that are simulated: of ranks at most, and of sizes of each test
 STEPS = 2
@@ -99,11 +103,6 @@ def seconds_of(made: Cluster, test: Measured, sum_s_per_byte: float) -> tuple[np
 
 def _simulated_s(where: Cluster, ranks: int, size_bytes: float) -> float:
     """Seconds of one allreduce of so many bytes."""
-    from sim import protocols
-    from sim.job.scenario import Scenario
-    from sim.model.workload import Workload
-    from sim.simulation import simulate
-
     summed = Workload(name="summed", parameters=round(size_bytes / ITEM_BYTES), layers=1, costs=Costs())
     job = Scenario(protocols.make("allreduce", ["algorithm=ring"]), summed, ranks, STEPS, 0, 1, where)
     return float(simulate(job, replications=1).step_s.mean())

@@ -5,23 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from calibration import comparison, fit, nccl_links, timelines, torch_traces
 from calibration.comparison import Checked
 from calibration.importers import nccl_tests
+from calibration.importers.about import About
 from calibration.scaling import profiled, replay, table
 from calibration.sources import NCCL, PROFILES, SCALING, STEPS, TIMELINE, TORCH, Named, groups
+from calibration.torch_traces import Recorded
 from sim.base.errors import WrongSetting
 from sim.base.progress import each
 from sim.model import workload as workloads
+from sim.platform.cluster import Cluster
 from sim.recording.recorded import WORLDS
-
-if TYPE_CHECKING:
-    from calibration.importers.about import About
-    from calibration.torch_traces import Recorded
-    from sim.platform.cluster import Cluster
-    from sim.recording.traces import Trace
+from sim.recording.traces import Trace
 
 Of = Callable[[Named], "About"]
 

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from calibration.importers import logs
+from calibration.importers.about import About
 from calibration.importers.table_names import RANK, STEP
 from sim.base.errors import WrongSetting
+from sim.model import workload as workloads
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from calibration.importers.about import About
 
 OPTION = "--items-per-step"
 SAMPLES, TOKENS, STEPS = "samples", "tokens", "steps"  # what a rate counts
@@ -178,8 +178,6 @@ def _items(
     Raises:
         WrongSetting: nothing says it.
     """
-    from sim.model import workload as workloads
-
     if pattern.counts == STEPS:
         return 1.0, []
     of = OF_RANK if found[0].found.groupdict().get("of_rank") else pattern.of

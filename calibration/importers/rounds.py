@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sim import stragglers as laws
 from sim.base.errors import WrongSetting
 from sim.job import header as heads
+from sim.job import replay
 from sim.job.header import IMPORTED
+from sim.model import workload as workloads
+from sim.model.workload import Workload
 from sim.recording import traces
 from sim.recording.traces import Activity, Header, Trace
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from sim.model.workload import Workload
 
 FIRST = "the first round is left out of the costs, as warm-up: processes join one by one"
 
@@ -103,10 +105,6 @@ def shortened(values: list) -> str:
 
 
 def _header(work: pd.DataFrame, rounds: int, workload: str | Workload, stragglers: str, source: str) -> Header:
-    from sim import stragglers as laws
-    from sim.job import replay
-    from sim.model import workload as workloads
-
     counts = sorted(set(work["samples"].astype(int).tolist()))
     batch, anytime = counts[-1], len(counts) > 1
     settings = (

@@ -14,22 +14,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from calibration.importers import rounds
 from calibration.importers.about import DEFAULT_PROTOCOL, LINK, About
 from calibration.importers.logged_steps import Steps, logged
+from sim import protocols, stragglers
 from sim.base.errors import WrongSetting
 from sim.job.header import IMPORTED
+from sim.job.scenario import Scenario
+from sim.model import workload as workloads
 from sim.model.costs import Costs, Line
 from sim.platform.cluster import one_rank_a_host
 from sim.platform.other_sizes import told
 from sim.recording.traces import Trace
-
-if TYPE_CHECKING:
-    from sim.job.scenario import Scenario
+from sim.simulation import simulate
 
 LEAST = 0.01  # of a step that is computing, in steps that were shorter than messages usually take
 PLAYED_STEPS, CLOSE = 3, 1e-4  # steps that are simulated, and how close to the measured mean they must come
@@ -41,8 +41,6 @@ def read(path: str | Path, about: About) -> tuple[list[Trace], list[str]]:
     Raises:
         WrongSetting: no such table, a step or a rank that is missing, numbers that cannot be, or a link that is too slow.
     """
-    from sim.model import workload as workloads
-
     found = logged(path, about)
     said = [] if found.samples else about.batch_note(workloads.read(about.workload))
     rest = "computing" if found.compute_s is None else "update"
@@ -75,10 +73,6 @@ def _scenario(logged: Steps, about: About) -> Scenario:
     Raises:
         WrongSetting: no such protocol, workload or law, or a job that cannot be.
     """
-    from sim import protocols, stragglers
-    from sim.job.scenario import Scenario
-    from sim.model import workload as workloads
-
     protocol = protocols.make(about.protocol or DEFAULT_PROTOCOL, list(about.settings))
     if not protocols.is_ours(protocol) or protocol.by_arrival or protocol.delay_std_s or "partitions" in vars(protocol):
         raise WrongSetting(
@@ -138,8 +132,6 @@ def _computed_s(scenario: Scenario, step_s: float, about: About) -> float:
 
 def _played_s(scenario: Scenario, computed_s: float, about: About) -> float:
     """Seconds of a step in which all ranks compute for these seconds and only messages take further time."""
-    from sim.simulation import simulate
-
     costs = Costs(compute=Line(base_s=computed_s), item_bytes=about.item_bytes)
     job = replace(
         scenario,

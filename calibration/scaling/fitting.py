@@ -6,9 +6,10 @@ then has a fit, and constants that it does not tell stay as uncertain as they we
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from math import exp, inf, log
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,13 +17,8 @@ from calibration.scaling import noticed
 from calibration.scaling.steps import CONSTANTS, Scaling, slowest_of
 from calibration.scaling.table import Table
 from sim.base.interval import of_normal
-from sim.platform.cluster import INNER_S
+from sim.platform.cluster import INNER_S, Link
 from sim.platform.named_links import LINK
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from sim.platform.cluster import Link
 
 SCATTER = 0.05  # standard deviation of the logarithm of a row, by which rows weigh beside what is known before
 FEW_ROWS = 3  # that scatter so much, besides those of the table

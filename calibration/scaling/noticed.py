@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import combinations, pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from calibration.scaling.steps import Scaling
-    from calibration.scaling.table import Table
+from calibration.scaling.steps import Scaling
+from calibration.scaling.table import Table
 
 NOISE = 1.15  # a factor between two rows, beyond which they are said to contradict one another
 GROWN = 1.1  # a factor of a host's rate, below which it is said not to grow with GPUs

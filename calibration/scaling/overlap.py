@@ -8,16 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from sim.language.layers import stretches
 from sim.model.nominal import layer_shares
 from sim.model.sizes import ITEM_BYTES
-
-if TYPE_CHECKING:
-    from sim.model.workload import Workload
+from sim.model.workload import Workload
 
 ORDER = "parameters"  # in which gradients are ready over time
 BUCKET_BYTES = 25 * 2**20  # of gradients, at least, that are summed together (PyTorch's DistributedDataParallel)

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import ceil
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calibration.scaling.table import evenly
+from calibration.scaling.table import Table, evenly
 from sim import protocols
 from sim.job.scenario import Scenario
 from sim.model.costs import Line
-from sim.platform.cluster import Host
+from sim.model.workload import Workload
+from sim.platform.cluster import Cluster, Host
 from sim.platform.other_sizes import SERVER
 from sim.simulation import simulate
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from calibration.scaling.table import Table
-    from sim.model.workload import Workload
-    from sim.platform.cluster import Cluster
 
 MOST_ROWS, MOST_RANKS = 24, 256  # that are simulated, which takes a few seconds
 SEVERAL = 4  # steps with servers, which workers come to at other times, and as many before them

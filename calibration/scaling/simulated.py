@@ -7,21 +7,18 @@ and of a byte between and within hosts, each times the step's derivative by it. 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from calibration.scaling import replay
 from calibration.scaling.fitting import BETWEEN, Before
 from calibration.scaling.steps import Scaling
+from calibration.scaling.table import Table
 from sim.base.ranges import MOST_BYTES
 from sim.model.costs import Costs, Line
-from sim.model.workload import NAMED
+from sim.model.workload import NAMED, Workload
 from sim.platform.cluster import FREE, Cluster, Host, Link
-
-if TYPE_CHECKING:
-    from calibration.scaling.table import Table
-    from sim.model.workload import Workload
 
 FAR = 1e-2  # of a link's seconds, a change by which its derivative is told
 WITHIN = BETWEEN._replace(start=0.5e-9)  # of a byte, which passes two processes of a host
