@@ -98,7 +98,3 @@ class Residuals(NamedTuple):
         explained = np.mean(self.spread[slept] ** 2 + (error * self.work[slept]) ** 2)
         excess = factors.like_student(count - 1) ** 2 * variance - explained
         return float(np.sqrt(max(0.0, excess) / np.mean(self.rest[slept] ** 2)))
-
-    def after(self, resume_s: float) -> Residuals:
-        """The errors with so many further seconds simulated after each sleep."""
-        return self._replace(off=self.off + self.rest * resume_s)

@@ -57,7 +57,7 @@ def known(profile: Cluster, sources: Sequence[Source]) -> Cluster:
             notes.append(f"{name}: intervals lack the variation between runs: {count} cannot show it; repeat some")
             continue
         resume_s = max(0.0, costs[name].resume_s + found.resume_s())
-        found = found.after(resume_s - costs[name].resume_s)
+        found = found._replace(off=found.off + found.rest * (resume_s - costs[name].resume_s))
         error = min(found.error(), CORE.deviation)  # what was measured is no worse known than what is nominal
         said = {"error": error, "resume_s": resume_s, "resume_error_s": found.resume_error_s(error)}
         costs[name] = costs[name].model_copy(update=said)

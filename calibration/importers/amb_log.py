@@ -13,16 +13,14 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from calibration.importers import logs, rounds
 from calibration.importers.about import About
 from sim.base.errors import WrongSetting
 from sim.base.files import MOST_LOG_BYTES
 from sim.recording.traces import Trace
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 MARK = "Sending ["
 NUMBER = r"\[(-?[\d.]+(?:e[+-]?\d+)?)\]"
@@ -42,8 +40,6 @@ def read(path: str | Path, about: About) -> tuple[list[Trace], list[str]]:
     Raises:
         WrongSetting: no such file, no complete round in it, or a malformed line, named with its file.
     """
-    import pandas as pd
-
     path = Path(path)
     files = sorted(one for one in path.iterdir() if one.is_file()) if path.is_dir() else [path]
     of_files, cut = [], 0

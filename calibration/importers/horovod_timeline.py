@@ -169,8 +169,11 @@ def _tensors(events: list[dict], path: str) -> list[_Tensor]:
                 if _moves(name):
                     moving.discard(pid)
                 if name == WHOLE:
-                    done.append(_finished(tensor, event))
-                    del at[pid]
+                    about = event.get("args") or {}
+                    if "shape" in about:  # the library ends without a tensor what it gives up
+                        tensor.items = prod(int(size) for size in re.findall(r"\d+", about["shape"]))
+                        tensor.bytes = ITEM_BYTES[about["dtype"]] * tensor.items
+                    done.append(at.pop(pid))
     except WrongSetting:
         raise
     except (KeyError, TypeError, AttributeError, ValueError) as error:
@@ -187,14 +190,6 @@ def _time(event: dict, ended: dict[int, float], path: str) -> float:
     if now < ended.get(event.get("pid"), 0):
         raise WrongSetting("timeline", path, f"{ALLOWED} (ts {now}, before what comes before it)")
     return now
-
-
-def _finished(tensor: _Tensor, event: dict) -> _Tensor:
-    about = event.get("args") or {}
-    if "shape" in about:  # the library ends without a tensor what it gives up
-        tensor.items = prod(int(size) for size in re.findall(r"\d+", about["shape"]))
-        tensor.bytes = ITEM_BYTES[about["dtype"]] * tensor.items
-    return tensor
 
 
 def _reduction(tensors: list[_Tensor], step: int) -> Reduction:

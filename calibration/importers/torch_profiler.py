@@ -103,7 +103,12 @@ def read(path: str | Path) -> Ranked:
         *(one for one in kinds.get("user_annotation", ()) if CALL.match(one.name)),
     ]
     windows = [Window(number, one.start, one.end, []) for number, one in steps]
-    _fill(windows, work, launched)
+    starts = [window.start for window in windows]
+    for one in work:  # of the step that launched it
+        launch = launched.get(_correlation(one), one.start)
+        at = bisect_right(starts, launch) - 1
+        if at >= 0 and launch < windows[at].end:
+            windows[at].events.append(one)
     windows, of_batches = torch_steps.joined(windows, [_summed(_calls(one.events)) for one in windows], str(path))
     windows, of_cut = torch_steps.uncut(windows, str(path))
     device = (device or "a GPU") if gpu else ""
@@ -124,16 +129,6 @@ def _launched_here(gpu: list[Event], launched: dict[int | None, float]) -> tuple
     lasted_ms = _total(_union([(one.start, one.end) for one in before])) * MICRO * 1e3
     said = f"{len(before):,} of {len(gpu):,} operations of the GPU, {lasted_ms:.4g} ms, left out: launched before recording began"
     return [one for one in gpu if _correlation(one) in launched or _correlation(one) is None], [said]
-
-
-def _fill(windows: list[Window], work: list[Event], launched: dict[int | None, float]) -> None:
-    """Give each of the profiler's steps the work that it launched."""
-    starts = [window.start for window in windows]
-    for one in work:
-        at = launched.get(_correlation(one), one.start)
-        number = bisect_right(starts, at) - 1
-        if number >= 0 and at < windows[number].end:
-            windows[number].events.append(one)
 
 
 def _summed(calls: tuple[Call, ...]) -> float:
