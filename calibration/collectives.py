@@ -186,9 +186,8 @@ def sums_of(trace: Trace) -> Sums:
     rows = trace.rows.assign(seconds=lambda r: r["end_s"] - r["start_s"])
     rows = rows[rows["step"] >= trace.header.warmup]
     processor_s = sum(trace.header.cpu_s.values()) / rows.groupby("rank")["step"].nunique().sum()
-    last_s = (
-        rows[rows["activity"].isin(BEFORE if not trace.header.foreign else ("compute",))].groupby("step")["end_s"].max()
-    )
+    before = rows["activity"].isin(BEFORE if not trace.header.foreign else ("compute",))
+    last_s = rows[before].groupby("step")["end_s"].max()
     summed_s = rows[rows["activity"] == "receive"].groupby(["step", "rank"])["end_s"].max()
     if summed_s.empty:  # one rank alone sums nothing with MPI
         summed_s = last_s.rename_axis("step").to_frame().set_index([np.zeros(len(last_s), int)], append=True)["end_s"]

@@ -71,6 +71,8 @@ def checked(profile: Cluster, runs: list[tuple[str, Trace]]) -> Checked:
     found: dict[str, Result] = {}
     predicted = [_predicted(profile, trace, name, found) for name, trace in runs]
     measured = [outcome.of_trace(trace) for _, trace in runs]
+    steps_s = [one.step_s[0] for one in measured]
+    parts_s = steps_s if len(steps_s) > 1 else [half for half in np.array_split(steps_s[0], 2) if len(half)]
     measured_s = fmean(float(one.step_s.mean()) for one in measured)
     predicted_s = fmean(one.answer()["step_s"]["mean"] for one in predicted)
     pairs = zip(measured, predicted, strict=True)
@@ -82,7 +84,7 @@ def checked(profile: Cluster, runs: list[tuple[str, Trace]]) -> Checked:
         measured_s=measured_s,
         predicted_s=predicted_s,
         error=predicted_s / measured_s - 1,
-        floor=_floor([one.step_s[0] for one in measured]) / measured_s,
+        floor=float(np.ptp([part_s.mean() for part_s in parts_s])) / measured_s,
         covered=sum(_holds(there.interval, float(here.throughput()[0])) for here, there in pairs),
         activities_s=activities_s,
     )
@@ -121,12 +123,6 @@ def unknown(profile: Cluster, model: Workload, setting: str) -> WrongSetting:
     return WrongSetting(
         setting, model.name, f"a model that the profile has costs of: {', '.join(profile.costs) or 'nothing'}"
     )
-
-
-def _floor(steps_s: list[np.ndarray]) -> float:
-    """Seconds by which mean steps of equal runs differ; of one run, those of its halves; 0 of a single step."""
-    parts = steps_s if len(steps_s) > 1 else [half for half in np.array_split(steps_s[0], 2) if len(half)]
-    return float(np.ptp([part.mean() for part in parts]))
 
 
 def _holds(pair: tuple[float, float] | None, speed: float) -> bool:

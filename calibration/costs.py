@@ -155,10 +155,8 @@ def _line(rows, floors: bool = False) -> Line:
         return Line()
     cold_s = _cold_s(rows)
     measured = rows["amount"].to_numpy(float), _warm_s(rows, cold_s).to_numpy()
-    base_s, slope_s, floor_s = (
-        lines.floored(*measured, rows["run"].to_numpy()) if floors else (*lines.line(*measured), 0.0)
-    )
-    return Line(base_s=base_s, slope_s=slope_s, cold_s=cold_s, floor_s=floor_s)
+    found = lines.floored(*measured, rows["run"].to_numpy()) if floors else lines.line(*measured)
+    return Line(cold_s=cold_s, **dict(zip(("base_s", "slope_s", "floor_s"), found, strict=False)))
 
 
 def _cold_s(rows) -> float:

@@ -87,9 +87,8 @@ def make(
             fields |= {"oversleep_s": probe.oversleep_s, "oversleep_spread": probe.oversleep_spread}
         fields["costs"] = {w: of.model_copy(update={"item_bytes": item_bytes}) for w, of in fields["costs"].items()}
         if shared_cores is not None:
-            seats = [
-                Counter(name for name, _ in s.trace.header.hosts) for s in apart
-            ]  # which the shared cores do not tell
+            # The most ranks of any run on a host, which the shared cores do not tell.
+            seats = [Counter(name for name, _ in s.trace.header.hosts) for s in apart]
             slots = [max(each[host.name] for each in seats) or host.slots for host in fields["hosts"]]
             hosts = [host.model_copy(update={"slots": n}) for host, n in zip(fields["hosts"], slots, strict=True)]
             fields |= {"shared_cores": shared_cores, "hosts": tuple(hosts)}

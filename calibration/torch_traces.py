@@ -56,9 +56,12 @@ class Recorded(NamedTuple):
     def trace(self, protocol: str, link: Link | None) -> Trace:
         """The steps as the trace of a run of that protocol, on a link if it is known."""
         told_of = _told_of(self, protocol, link)
-        return steps.trace_of(
-            _logged(self.run), told_of, self.called, measured=self.about.link is None or bool(self.about.tested)
-        )
+        ranks, measured = self.run.ranks, self.about.link is None or bool(self.about.tested)
+        compute_s = np.column_stack([one.compute_s for one in ranks])
+        length_s = np.maximum(np.median([one.length_s for one in ranks], axis=0), compute_s.max(axis=1))
+        # Ranks without a trace are taken to be like the others, at other moments.
+        logged = logged_steps.of_all(steps.Steps(length_s, compute_s, None, len(ranks)), self.run.world)
+        return steps.trace_of(logged, told_of, self.called, measured)
 
 
 def recorded(paths: Sequence[str], about: About) -> Recorded:
@@ -153,14 +156,6 @@ def run_of(paths: Sequence[str], ranks: int | None) -> Run:
         given = "; ".join(f"{one.steps[0]} to {one.steps[-1]}" for one in found[:4])
         raise WrongSetting(f"{SOURCE}: steps", given, "the same in every trace")
     return Run(sorted(found, key=lambda one: one.rank or 0), world)
-
-
-def _logged(run: Run) -> steps.Steps:
-    """The steps as a table. Ranks without a trace are taken to be like the others, at other moments."""
-    compute_s = np.column_stack([one.compute_s for one in run.ranks])
-    length_s = np.median([one.length_s for one in run.ranks], axis=0)
-    known = steps.Steps(np.maximum(length_s, compute_s.max(axis=1)), compute_s, None, len(run.ranks))
-    return logged_steps.of_all(known, run.world)
 
 
 def _notes(one: Recorded, told_of: About, link: Link | None) -> Iterator[str]:

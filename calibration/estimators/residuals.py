@@ -112,9 +112,8 @@ def as_placed(profile: Cluster, header: Header) -> Cluster:
     hosts = [host for host in profile.hosts if host.name in names]
     if not names or [name for name, _ in groupby(names)] != [host.name for host in hosts]:
         return profile
-    return profile.model_copy(
-        update={"hosts": tuple(host.model_copy(update={"slots": names.count(host.name)}) for host in hosts)}
-    )
+    seated = tuple(host.model_copy(update={"slots": names.count(host.name)}) for host in hosts)
+    return profile.model_copy(update={"hosts": seated})
 
 
 def played(trace: Trace) -> Header:

@@ -46,12 +46,8 @@ def split(factor: Series) -> tuple[np.ndarray, np.ndarray]:
 def usual(values: Series, by: list) -> Series:
     """The mean of each group without what is far from its median: a rank that is slow now and then is as fast as others otherwise."""
     median = values.groupby(by).transform("median")
-    return (
-        values.where((values / median).between(1 / FAR, FAR), np.nan)
-        .groupby(by)
-        .mean()
-        .fillna(median.groupby(by).first())
-    )
+    near = values.where((values / median).between(1 / FAR, FAR))
+    return near.groupby(by).mean().fillna(median.groupby(by).first())
 
 
 def of_all(compute_s: np.ndarray, ranks: int) -> np.ndarray:

@@ -50,9 +50,8 @@ def core_seconds(rows, place: Placement, contention: float = 0.0, switching: flo
 def _gpu_seconds(rows, place: Placement, switching: float) -> np.ndarray:
     """Seconds that each computation would have taken alone on its GPU: the integral of its pace."""
     pace, hosts = Device(1, 0.0, switching=switching).pace, place.of_rank
-    gpus = [
-        (host, hosts[:rank].count(host) % place.gpus) for rank, host in enumerate(hosts)
-    ]  # which ranks take in turn
+    # Ranks of a host take its GPUs in turn.
+    gpus = [(host, hosts[:rank].count(host) % place.gpus) for rank, host in enumerate(hosts)]
     gpu = np.array([gpus.index(of) for of in gpus])[rows["rank"].to_numpy(int)]
     start_s, end_s = rows["start_s"].to_numpy(), rows["end_s"].to_numpy()
     seconds = end_s - start_s

@@ -26,9 +26,8 @@ def by_row(table: pd.DataFrame, said: Names) -> tuple[pd.DataFrame, list[str]]:
 
     names = [str(name) for name in table.columns]
     doubled = [name for name in names if name.endswith(OF_INTERVAL) and name[: -len(OF_INTERVAL[0])] in names]
-    notes = (
-        [f"{len(doubled)} columns __MIN and __MAX left out: least and most of the interval of a row"] if doubled else []
-    )
+    left_out = f"{len(doubled)} columns __MIN and __MAX left out: least and most of the interval of a row"
+    notes = [left_out] * bool(doubled)
     table, names = table.drop(columns=doubled), [name for name in names if name not in doubled]
     patterns = [re.compile(re.escape(one).replace(r"\*", r"(\d+)")) for one in said.columns.values() if "*" in one]
     found: dict[str, dict[int, str]] = {}

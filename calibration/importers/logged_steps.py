@@ -113,6 +113,5 @@ def _steps(table: pd.DataFrame, source: str) -> tuple[Steps, int]:
     length_s = np.median(by_step["seconds"], axis=1)
     if compute_s is not None:
         length_s = np.maximum(length_s, compute_s.max(axis=1))
-    return Steps(length_s, compute_s, None if samples is None else int(samples[0, 0]), len(ranks)), int(
-        apart[0]
-    ) if len(apart) else 1
+    every, each = int(apart[0]) if len(apart) else 1, None if samples is None else int(samples[0, 0])
+    return Steps(length_s, compute_s, each, len(ranks)), every

@@ -32,9 +32,8 @@ COMMAND = re.compile(r"(?<!concluded: )\b([a-z_]+?)_perf\b")
 RANK = re.compile(
     r"\bRank\s+(?P<rank>\d+)\b.*?\bPid\s+(?P<process>\d+)\s+on\s+(?P<host>\S+)\s+device\s+\S+\s*(?:\[[^\]]*\])?\s*(?P<device>.*)"
 )
-JOINED = re.compile(
-    r"(?P<host>[^\s>]+?):\d+:\d+ \[\d+\] NCCL INFO .*\brank (?P<rank>\d+) n[rR]anks \d+\b"
-)  # if none is listed
+# The ranks if none is listed.
+JOINED = re.compile(r"(?P<host>[^\s>]+?):\d+:\d+ \[\d+\] NCCL INFO .*\brank (?P<rank>\d+) n[rR]anks \d+\b")
 HEADING = re.compile(r"\b(size\s+count\s+type\b.*)")
 ROW = re.compile(r"(?<![\w.,-])(\d+\s+\d+\s+[a-z]\w*\s.*)")
 AVERAGE = re.compile(r"#\s*Avg bus bandwidth")

@@ -107,9 +107,7 @@ def shortened(values: list) -> str:
 def _header(work: pd.DataFrame, rounds: int, workload: str | Workload, stragglers: str, source: str) -> Header:
     counts = sorted(set(work["samples"].astype(int).tolist()))
     batch, anytime = counts[-1], len(counts) > 1
-    settings = (
-        {"time_limit_s": float(work["busy_s"].min()), "partitions": batch // math.gcd(*counts)} if anytime else {}
-    )
+    limits = {"time_limit_s": float(work["busy_s"].min()), "partitions": batch // math.gcd(*counts)}
     return Header(
         protocol="amb" if anytime else "fmb",
         world=IMPORTED,
@@ -119,7 +117,7 @@ def _header(work: pd.DataFrame, rounds: int, workload: str | Workload, straggler
         warmup=1,  # the first round starts ragged: processes join one by one and load their data
         batch=batch,
         seed=0,
-        settings=settings,
+        settings=limits if anytime else {},
         stragglers=stragglers,
         cluster=source,
         sleep_in_compute="sleep_s" not in work,

@@ -42,28 +42,15 @@ UNITS_S = {
     1e-9: ("ns", "nsec", "nanosecond", "nanoseconds"),
 }
 THINGS = "images?|imgs?|samples?|tokens?|sequences?|examples?|it|its|iters?|iterations?|steps?|batch(es)?|flops?|bytes?"
-RATE = re.compile(
-    rf"(per |\b({THINGS})\s*/\s*)(s|sec|secs|second|seconds|ms)\b"
-)  # of a name in words, or as it is: no time
+RATE = re.compile(rf"(per |\b({THINGS})\s*/\s*)(s|sec|secs|second|seconds|ms)\b")  # of a name in words, or as it is
 MOST_LISTED = 30  # names of columns
 WITHOUT_UNIT = ("time", "duration", "latency")  # the last word
-SINCE_START = {
-    "elapsed",
-    "wall",
-    "runtime",
-    "total",
-    "eta",
-    "epoch",
-    "timestamp",
-}  # words of times that are no step's, without one of these:
+SINCE_START = {"elapsed", "wall", "runtime", "total", "eta", "epoch", "timestamp"}  # words of times that are no step's
 CLOCKS = ("elapsed", "runtime", "timestamp")  # the last word of such a name without a unit
-OF_STEPS = {"step", "iter", "iteration"}
+OF_STEPS = {"step", "iter", "iteration"}  # but with one of these they are
 A_STEP = {*OF_STEPS, "it", "batch", "update"}  # that a unit may be of, as in ms/step
 OF_COMPUTING = {"compute", "computing", "computation"}
-HOSTS, OF_HOST = (
-    ("host", "hostname", "node", "node rank"),
-    ("local rank", "gpu"),
-)  # words of columns that tell the rank together
+HOSTS, OF_HOST = ("host", "hostname", "node", "node rank"), ("local rank", "gpu")  # which tell the rank together
 WHOLE = (STEP, RANK, SAMPLES)
 MOST, MOST_ROWS = 1e9, 10**7  # of steps, ranks and samples; and of rows
 USUAL_S = (1e-6, 100.0)  # of the median step, where the name has no unit or says seconds
@@ -153,9 +140,8 @@ def _named(table: pd.DataFrame, path: Path, said: Names) -> tuple[pd.DataFrame, 
         if one:
             values = pd.to_numeric(table[one.name].astype(str), errors="coerce")
             if one.elapsed and values.isna().all():
-                values = pd.to_datetime(table[one.name], errors="coerce", format="mixed", utc=True).map(
-                    pd.Timestamp.timestamp, "ignore"
-                )
+                times = pd.to_datetime(table[one.name], errors="coerce", format="mixed", utc=True)
+                values = times.map(pd.Timestamp.timestamp, "ignore")
             if one.elapsed and values.max() * one.unit_s > MOST:  # of a clock
                 table = table.assign(**{one.name: values - values.min()})
                 values = table[one.name]

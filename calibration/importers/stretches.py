@@ -57,12 +57,10 @@ def _numbered(table: pd.DataFrame, path: Path) -> tuple[pd.DataFrame, list[str]]
         raise WrongSetting(f"{path}: row {row + 1}", given, allowed)
     numbers = (before < 0).groupby(table[RANK]).cumsum()
     row = int(np.argmax(before < 0))
-    said = (
-        f"steps go back to {table[STEP].iloc[row]:g} at row {row + 1}, as where a run is resumed or an epoch begins: "
-    )
+    said = f"steps go back to {table[STEP].iloc[row]:g} at row {row + 1}, as where a run is resumed or an epoch begins"
     twice = int(table.duplicated([STEP, RANK]).sum())
     return table.assign(**{STRETCH: numbers}), [
-        f"{said}{numbers.max() + 1} stretches, all rows of which are steps, {twice} of them again"
+        f"{said}: {numbers.max() + 1} stretches, all rows of which are steps, {twice} of them again"
     ]
 
 
@@ -91,11 +89,9 @@ def _grows(table: pd.DataFrame, path: Path, sure: bool) -> bool:
 
 def _starts(table: pd.DataFrame) -> pd.Series:
     """How often seconds of the rank have begun anew up to each row."""
-    return (
-        ((table.groupby(RANK)[SECONDS].diff() < 0) | (table.groupby(RANK)[STRETCH].diff() > 0))
-        .groupby(table[RANK])
-        .cumsum()
-    )
+    of_rank = table.groupby(RANK)
+    anew = (of_rank[SECONDS].diff() < 0) | (of_rank[STRETCH].diff() > 0)
+    return anew.groupby(table[RANK]).cumsum()
 
 
 def _between(table: pd.DataFrame) -> pd.Series:

@@ -30,25 +30,12 @@ class Event(NamedTuple):
     args: dict
 
 
-class File(NamedTuple):
+def read(path: Path) -> tuple[dict[str, list[Event]], list[tuple[int, Event]], int | None, int | None, str]:
     """What the trace of a rank has.
 
-    Args:
-        kinds: complete events by their category, in lower case.
-        steps: their numbers and events, in order: each begins where the one before ended.
-        rank, world: its number, and how many ranks there are; None if nothing says it.
-        device: the name of the first GPU; "" if there is none.
-    """
-
-    kinds: dict[str, list[Event]]
-    steps: list[tuple[int, Event]]
-    rank: int | None
-    world: int | None
-    device: str
-
-
-def read(path: Path) -> File:
-    """The events of a trace.
+    Returns:
+        Complete events by their category, in lower case; the steps in order, by number, of which each begins where the one before
+        ended; the rank, and how many there are, None if nothing says it; the name of the first GPU, "" if there is none.
 
     Raises:
         WrongSetting: the file is no such trace, has fewer than two steps, or has impossible numbers.
@@ -58,7 +45,10 @@ def read(path: Path) -> File:
     for event in table["traceEvents"]:
         if isinstance(event, dict) and event.get("ph") == "X" and isinstance(event.get("cat"), str):
             kinds.setdefault(event["cat"].lower(), []).append(_event_of(event, str(path)))
-    return File(kinds, _steps_of(kinds, str(path)), *_place_of(table, path), _device_of(table))
+    devices = table.get("deviceProperties")
+    first = devices[0] if isinstance(devices, list) and devices else None
+    device = str(first.get("name", ""))[:80] if isinstance(first, dict) else ""
+    return kinds, _steps_of(kinds, str(path)), *_place_of(table, path), device
 
 
 def _event_of(event: dict, path: str) -> Event:
@@ -103,9 +93,3 @@ def _place_of(table: dict, path: Path) -> tuple[int | None, int | None]:
         raise WrongSetting(f"{path}: distributedInfo", f"rank {rank} of {world}", "a rank below the number of ranks")
     found = RANK_OF_NAME.search(path.name)
     return (int(found[1]) if rank is None and found else rank), world
-
-
-def _device_of(table: dict) -> str:
-    devices = table.get("deviceProperties")
-    first = devices[0] if isinstance(devices, list) and devices else None
-    return str(first.get("name", ""))[:80] if isinstance(first, dict) else ""

@@ -173,9 +173,8 @@ def _lengths(windows: list[Window], spans: list | None) -> np.ndarray:
     first = np.array([compute[0][0] for compute, _ in spans])
     until = max(pair[-1][1] for pair in spans[-1] if pair) - first[-1]
     lengths = np.append(np.diff(first), max(last, until))
-    return MICRO * (
-        lengths if (lengths > 0).all() else at_cpu
-    )  # kernels of one step ran before those of the one before
+    in_order = (lengths > 0).all()  # or kernels of one step ran before those of the one before
+    return MICRO * (lengths if in_order else at_cpu)
 
 
 def _of(events: list[Event], library: bool) -> list[tuple[float, float]]:

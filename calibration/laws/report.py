@@ -99,10 +99,8 @@ def _of_zeros(measured: sources.Measured) -> list[str]:
 
 def _headline(path: str, measured: sources.Measured, unit: str) -> str:
     values = measured.with_zeros if unit == "seconds" else measured.all
-    said = (
-        f"{path}: {len(values):,} values, median {_number(np.median(values))}, p95 {_number(np.quantile(values, 0.95))}"
-    )
-    said += f", largest {_number(values.max())}"
+    middle, high, most = map(_number, np.quantile(values, (0.5, 0.95, 1)))
+    said = f"{path}: {len(values):,} values, median {middle}, p95 {high}, largest {most}"
     if measured.by_rank:
         said += f"; {len(measured.values)} ranks"
     if not measured.zeros:

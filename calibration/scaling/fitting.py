@@ -222,9 +222,8 @@ def _covariance(found: Scaling, rows: Table, scatter: float, known: dict[str, fl
     places, uneven = [names.index(name) for name in known], names.index("uneven")
     told = slopes[places] @ slopes[places].T + np.diag([spread**-2 for spread in known.values()])
     sizes = np.array([max(getattr(found, name), CONSTANTS[name]) for name in known])
-    told += np.diag(
-        np.where(np.diag(told) == 0, sizes**-2.0, 0.0)
-    )  # of what nothing is told, such as hidden computing: as wide as it is
+    # Of what nothing is told, such as hidden computing: as wide as it is.
+    told += np.diag(np.where(np.diag(told) == 0, sizes**-2.0, 0.0))
     scale = np.diag(told) ** -0.5  # constants have other units
     alone = np.linalg.pinv(told * np.outer(scale, scale), hermitian=True) * np.outer(scale, scale)
     covariance = np.zeros((len(names),) * 2)

@@ -24,10 +24,7 @@ if TYPE_CHECKING:
 
 NEEDED = ("hosts", "gpus_per_host", "batch", "step_s")
 WHOLE = ("hosts", "gpus_per_host", "minibatches", "servers")
-WORDS = {
-    "data": ("synthetic", "real"),
-    "servers_on": ("own", "workers"),
-}  # of columns of words: those that count 0 and 1
+WORDS = {"data": ("synthetic", "real"), "servers_on": ("own", "workers")}  # by column, the words that count 0 and 1
 ACCUMULATED = ("minibatches", "accumulation")  # names of the column of minibatches, which may be missing
 # Words of other names, besides nodes for hosts: gpus are those of all hosts. And of rates, of all GPUs, or of one if they end so.
 OTHERS = {"gpus host": "gpus_per_host", "batch size": "batch", "gpus": "gpus", "total gpus": "gpus"}
