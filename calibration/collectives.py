@@ -118,15 +118,11 @@ def fit(traces: list[Trace], names: list[str], cores: int, contention: float) ->
 def _check(traces: list[Trace], names: list[str], cores: int) -> None:
     for trace, name in zip(traces, names, strict=True):
         if trace.header.ranks > cores:
-            raise WrongSetting(
-                name, f"{trace.header.ranks} ranks", f"at most {cores}, so that each has a core of its own"
-            )
+            allowed = f"at most {cores}, so that each has a core of its own"
+            raise WrongSetting(name, f"{trace.header.ranks} ranks", allowed)
     if len({protocol_of(trace.header).overlaps for trace in traces}) > 1:
-        raise WrongSetting(
-            "TRACE",
-            "sums apart and sums that overlap with computing",
-            "one of the two, because a call has other costs in each",
-        )
+        given = "sums apart and sums that overlap with computing"
+        raise WrongSetting("TRACE", given, "one of the two, because a call has other costs in each")
     libraries = sorted({trace.header.world for trace in traces})
     if len(libraries) > 1:
         raise WrongSetting("TRACE", " and ".join(libraries), "one library: a profile has one cost of a call")

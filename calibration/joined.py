@@ -84,11 +84,10 @@ def _off(made: Cluster, named: Sequence[Named], of: Callable[[Named], About], ea
             worst[str(one[0])] = max((job.error for job in found), key=abs)
     except (WrongSetting, RunFailed) as refused:
         return [f"how far sources are from the profile is not known: it cannot simulate them ({refused})"]
-    said = [
-        f"simulated with the profile, at most: {', '.join(f'{name} {error:+.1%}' for name, error in worst.items())}"
-    ]
-    far = [name for name, error in worst.items() if abs(error) > FAR]
-    return said + [f"sources contradict one another: {', '.join(far)} by more than {FAR:.0%}"] * bool(far)
+    said = ", ".join(f"{name} {error:+.1%}" for name, error in worst.items())
+    far = ", ".join(name for name, error in worst.items() if abs(error) > FAR)
+    contradict = [f"sources contradict one another: {far} by more than {FAR:.0%}"] * bool(far)
+    return [f"simulated with the profile, at most: {said}", *contradict]
 
 
 def _check(given: Namespace, named: Sequence[Named], probe: Probe | None) -> None:
@@ -99,13 +98,10 @@ def _check(given: Namespace, named: Sequence[Named], probe: Probe | None) -> Non
     """
     kinds = {one.kind for one in named}
     if len(named) > 1 and TIMELINE in kinds:
-        raise WrongSetting(
-            "TRACE", f"{len(named)} sources, {TIMELINE} among them", "a timeline alone: it has links and computing"
-        )
-    if len(tables := [one for one in named if one.kind == SCALING]) > 1:
-        raise WrongSetting(
-            "TRACE", " and ".join(one.path for one in tables), "one table of scaling, with the rows of all"
-        )
+        several = f"{len(named)} sources, {TIMELINE} among them"
+        raise WrongSetting("TRACE", several, "a timeline alone: it has links and computing")
+    if len(tables := [one.path for one in named if one.kind == SCALING]) > 1:
+        raise WrongSetting("TRACE", " and ".join(tables), "one table of scaling, with the rows of all")
     for measured, by in ((NCCL in kinds, NCCL), (bool(probe and probe.network), "--probe")):
         if given.link and measured:
             raise WrongSetting("--link", given.link, f"no link beside that which {by} measured")

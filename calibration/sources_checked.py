@@ -43,13 +43,8 @@ def found(
             checked += _of_table(profile, one.path, of(one))
         else:
             checked += _of_tests(profile, one, of(one).ranks, gpus_per_host)
-    said = [
-        f"{name}: {note}"
-        for name, trace in runs
-        if trace.header.world in WORLDS
-        for note in trace.header.details["notes"]
-    ]
-    return checked, said
+    told = [(name, trace.header.details["notes"]) for name, trace in runs if trace.header.world in WORLDS]
+    return checked, [f"{name}: {note}" for name, notes in told for note in notes]
 
 
 def recorded(named: Sequence[Named], of: Of) -> list[tuple[Named, Recorded]]:
@@ -113,9 +108,6 @@ def _of_tests(profile: Cluster, one: Named, ranks: int | None, gpus_per_host: in
             whole_s, again_s = float(measured_s.sum()), float(predicted_s.sum())
             checked.append(Checked((name,), whole_s, again_s, again_s / whole_s - 1, None, None))
     if not checked:
-        raise WrongSetting(
-            f"{one.path}: collectives",
-            "none that is simulated",
-            f"all_reduce of at most {nccl_links.MOST_RANKS} ranks",
-        )
+        allowed = f"all_reduce of at most {nccl_links.MOST_RANKS} ranks"
+        raise WrongSetting(f"{one.path}: collectives", "none that is simulated", allowed)
     return checked

@@ -68,10 +68,8 @@ def _complete(table: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     cut = last[last["logged"] < ranks]
     if len(sizes) - len(cut) < 2 or (sizes.drop(cut.index)["logged"] != ranks).any() or not len(cut):
         return table, []
-    said = [
-        f"the last step{' before a new start' * (at < sizes.index[-1])} left out: {one} of {ranks} ranks logged it"
-        for at, one in cut["logged"].items()
-    ]
+    which_last = [(" before a new start" * (at < sizes.index[-1]), one) for at, one in cut["logged"].items()]
+    said = [f"the last step{start} left out: {one} of {ranks} ranks logged it" for start, one in which_last]
     which = table.set_index([STRETCH, "step"]).index.isin(cut.set_index([STRETCH, "step"]).index)
     return table[~which], said
 

@@ -108,9 +108,8 @@ def _differences(table: pd.DataFrame, path: Path) -> tuple[pd.DataFrame, list[st
     table = table.assign(**{STRETCH: _starts(table)})
     grown = table.groupby([RANK, STRETCH])[SECONDS].diff()
     if grown.count() * 2 < len(table):
-        raise WrongSetting(
-            f"{path}: times since the start", f"{len(table)} rows, {grown.count()} of which grow", "times that grow"
-        )
+        given = f"{len(table)} rows, {grown.count()} of which grow"
+        raise WrongSetting(f"{path}: times since the start", given, "times that grow")
     if (grown <= 0).any():
         row = int(np.argmax(grown <= 0))
         given = f"{table[SECONDS].iloc[row]:.9g} s at step {table[STEP].iloc[row]:g}, and at the one before"
