@@ -107,7 +107,9 @@ def shortened(values: list) -> str:
 def _header(work: pd.DataFrame, rounds: int, workload: str | Workload, stragglers: str, source: str) -> Header:
     counts = sorted(set(work["samples"].astype(int).tolist()))
     batch, anytime = counts[-1], len(counts) > 1
-    limits = {"time_limit_s": float(work["busy_s"].min()), "partitions": batch // math.gcd(*counts)}
+    settings = {}
+    if anytime:
+        settings = {"time_limit_s": float(work["busy_s"].min()), "partitions": batch // math.gcd(*counts)}
     return Header(
         protocol="amb" if anytime else "fmb",
         world=IMPORTED,
@@ -117,7 +119,7 @@ def _header(work: pd.DataFrame, rounds: int, workload: str | Workload, straggler
         warmup=1,  # the first round starts ragged: processes join one by one and load their data
         batch=batch,
         seed=0,
-        settings=limits if anytime else {},
+        settings=settings,
         stragglers=stragglers,
         cluster=source,
         sleep_in_compute="sleep_s" not in work,
