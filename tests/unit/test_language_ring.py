@@ -94,7 +94,7 @@ def test_drawn_rings_end_when_their_messages_say(seed, name):
     assert loop.ends_s == pytest.approx(events.ends_s, abs=1e-9 * step_s, rel=0)
     assert loop.samples == events.samples
     differs = idle_share(loop, job.warmup) - idle_share(events, job.warmup)
-    assert abs(differs.mean()) < 0.1  # who waits for a late neighbour on its host is idle though the next part comes
+    assert abs(differs.mean()) < (0.04 if name == "ddp" else 0.02)  # short waits are counted behind the last message
     if job.ranks <= 8:
         assert event.run(job, text).ends_s == pytest.approx(loop.ends_s, rel=1e-9)
 
@@ -104,7 +104,7 @@ def test_drawn_horovods_are_within_a_percent(seed):
     job, text = drawn(seed, "horovod")
     loop, events = both(job, text)
     assert loop.ends_s[-1] == pytest.approx(events.ends_s[-1], rel=0.01)
-    assert abs((idle_share(loop, job.warmup) - idle_share(events, job.warmup)).mean()) < 0.02
+    assert abs((idle_share(loop, job.warmup) - idle_share(events, job.warmup)).mean()) < 0.002
 
 
 @pytest.mark.parametrize("kernel", KERNELS)

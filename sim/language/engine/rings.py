@@ -7,8 +7,8 @@ nobody else uses the ports; a message that is posted meanwhile, or another ring,
 from __future__ import annotations
 
 from sim.language.engine import layout as op
-from sim.language.engine.events import goes_on_at, is_busy, without
-from sim.language.engine.layout import NONE, OPERANDS, State
+from sim.language.engine.events import goes_on_at, is_busy, key_of, push, without
+from sim.language.engine.layout import KINDS, NONE, OPERANDS, State
 from sim.language.engine.mail import begins_at, climb_of, level_of, part, port_of, value
 
 
@@ -63,13 +63,16 @@ def lets_go(S: State, t: int) -> None:
 
 
 def go_around(S: State, n: int) -> None:
-    """All n members have come: when each of them ends. What they are idle meanwhile lies at their end."""
+    """All n members have come: when each of them ends. What they are idle besides their longest rest lies at their end."""
     items = items_of(S, S.ring_text[0])
     for k in range(n):
         S.ring_rank[k] = S.text_rank[S.ring_text[k]]
         S.ring_at[k] = S.text_work[S.ring_text[k]]
         S.ring_until[k] = S.ring_at[k]
         S.ring_idle[k] = 0.0
+        S.ring_rest[k] = 0.0
+        S.ring_rested[k] = 0.0
+        S.ring_longest[k] = 0.0
         mine = part(items, k + 1, n) - part(items, k, n)
         S.ring_bytes[k] = S.header_bytes + mine * S.item_bytes
         S.ring_sum[k] = S.mix_base_s + S.mix_s * mine
@@ -80,6 +83,7 @@ def go_around(S: State, n: int) -> None:
         sent = (2 * n - 1 - turn) % n  # by the first; of each rank the part that the one before it has sent comes
         for k in range(n):
             passes_on(S, k, k + 1 if k + 1 < n else 0, S.ring_bytes[sent])
+            moves_meanwhile(S, k + 1 if k + 1 < n else 0)
             sent = sent + 1 if sent + 1 < n else 0
         for k in range(n):
             takes_in(S, k, k - 1 if k > 0 else n - 1, S.ring_bytes[sent - 1 if sent > 0 else n - 1])
@@ -89,9 +93,16 @@ def go_around(S: State, n: int) -> None:
             sent = sent + 1 if sent + 1 < n else 0
     for k in range(n):
         rank = S.ring_rank[k]
-        S.rank_since[rank] = max(S.rank_since[rank], S.ring_at[k] - S.ring_idle[k])
-        S.text_at[S.ring_text[k]] = S.code[S.text_at[S.ring_text[k]] * OPERANDS + 1]
-        goes_on_at(S, S.ring_text[k], S.ring_at[k])
+        t = S.ring_text[k]
+        since = S.ring_at[k] - S.ring_idle[k]
+        S.text_work[t] = since
+        if S.ring_longest[k] > 0.0 and S.ring_longest_to[k] > S.now:
+            S.text_work[t] = max(since + min(S.ring_longest[k], S.ring_idle[k]), S.ring_longest_to[k])
+            since += S.ring_longest_to[k] - S.text_work[t]
+            push(S, S.ring_longest_to[k], key_of(S, t), t * KINDS + op.RESTED)
+        S.rank_since[rank] = max(S.rank_since[rank], since)
+        S.text_at[t] = S.code[S.text_at[t] * OPERANDS + 1]
+        goes_on_at(S, t, S.ring_at[k])
 
 
 def passes_on(S: State, k: int, right: int, size: float) -> None:
@@ -134,9 +145,24 @@ def takes_in(S: State, k: int, left: int, size: float) -> None:
 
 def rests(S: State, k: int, until: float) -> None:
     """The k-th member is idle until then, if it has no more to do."""
-    if until > S.ring_until[k]:
-        S.ring_idle[k] += until - S.ring_until[k]
+    seconds = until - S.ring_until[k]
+    if seconds > 0.0:
+        if seconds > S.ring_longest[k]:
+            S.ring_longest[k] = seconds
+            S.ring_longest_to[k] = until
+        if S.ring_there[k] >= S.ring_rested[k] or seconds > S.ring_rested[k] - S.ring_rest[k]:
+            S.ring_rest[k] = S.ring_until[k]
+            S.ring_rested[k] = until
+        S.ring_idle[k] += seconds
         S.ring_until[k] = until
+
+
+def moves_meanwhile(S: State, k: int) -> None:
+    """The k-th member was not idle in a rest as far as its next part came then."""
+    seconds = min(S.ring_there[k], S.ring_rested[k]) - max(S.ring_begin[k], S.ring_rest[k])
+    if seconds > 0.0:
+        S.ring_idle[k] -= seconds
+        S.ring_rest[k] += seconds
 
 
 def adds_up(S: State, k: int, seconds: float) -> None:
