@@ -61,7 +61,8 @@ def profile(given: Namespace, named: Sequence[Named]) -> Cluster:
 
     linked = _linked(named, name, of, each)
     best = linked[0] if linked else None
-    each = each or (best.made.hosts[0].gpus if best else None)
+    if each is None and best:
+        each = best.made.hosts[0].gpus or None
     made = _computing(given, named, name, lambda one: _on(of(one), best), each, probe)
     if made is None:
         assert best is not None  # or else there would be no source
