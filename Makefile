@@ -40,7 +40,7 @@ test: plain  ## run all tests, two at a time: plain ones, those that take or nee
 	$(BIN)/python -m pytest -n 2 --durations=8 -m "($(LONGER)) and not testbed"
 	$(BIN)/python -m pytest --durations=8 -m testbed
 
-plain: setup  ## run the tests that need nothing but Python, in less than a minute
+plain: setup  ## run the tests that need nothing but Python, in a minute or two
 	$(BIN)/python -m pytest -n 2 --durations=8 -m "not ($(LONGER) or testbed)" tests/unit
 
 lint: setup  ## check style, format and types

@@ -83,6 +83,7 @@ def test_json_is_one_object_and_nothing_else(protocol, here):
     assert len(answer["idle_fraction"]) == 3
 
 
+@pytest.mark.slow
 def test_partitions_are_searched_for(here):
     """The answer is of the number that was found."""
     job = ["--protocol", "hybrid", "--workload", "lstm_lm", "--servers", 2, "--steps", 3, "--replications", 1, "--json"]
@@ -97,6 +98,7 @@ def test_partitions_are_searched_for(here):
     ).stdout.replace("\n", " ")
 
 
+@pytest.mark.slow
 def test_changes_are_compared_with_as_many_parts_as_were_found(here):
     """A change of nothing changes nothing; as many parts as servers would."""
     job = ["--protocol", "hybrid", "--workload", "lm1b", "--workers", 4, "--servers", 2, "--stragglers", "none"]
@@ -106,6 +108,7 @@ def test_changes_are_compared_with_as_many_parts_as_were_found(here):
     assert found["what_if"][0]["throughput_ratio"] == 1.0
 
 
+@pytest.mark.slow
 def test_an_answer_in_less_time_comes_of_fewer_runs_and_steps(here):
     steps = 100
     job = ("--world", "event", "--protocol", "fmb", "--workers", 2, "--stragglers", "none", "--steps", steps)

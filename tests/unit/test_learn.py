@@ -205,6 +205,7 @@ def test_the_answer_is_a_line_and_a_table(capsys):
     assert re.search(r"^protocol=ps-async", said, re.MULTILINE)
 
 
+@pytest.mark.slow
 def test_a_job_without_a_target_reaches_none_and_its_training_is_said(capsys):
     assert command_of_learn.main(asked("--weight-decay", "0.25", "--until", "loss=2")) == 0
     with_target = capsys.readouterr().out

@@ -93,6 +93,7 @@ def test_a_job_on_too_few_cores_shares_them():
     assert "without sharing cores" in names
 
 
+@pytest.mark.slow
 def test_a_better_placement_is_advised_where_one_server_holds_nearly_all(capsys, tmp_path):
     shapes = "\n".join(f'{{ name = "v{n}", shape = [{size}] }},' for n, size in enumerate((900_000, 10, 900_000, 10)))
     path = tmp_path / "uneven.toml"
