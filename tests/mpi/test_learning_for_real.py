@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,17 +31,7 @@ CELLS = {  # all wait for all, so that the order of updates is the same
     "fmb, decaying": ["--protocol", "fmb", "--workers", "2", *MLP, "--decay-steps", "2", "--decay-rate", "0.5"],
     "amb, whole": ["--protocol", "amb", "--set", "time_limit_s=3600", "--workers", "2", *MLP],
     "allreduce": ["--protocol", "allreduce", "--workers", "3", *MLP],
-    "allreduce, unfused": [
-        "--protocol",
-        "allreduce",
-        "--set",
-        "fused=false",
-        "--workers",
-        "3",
-        *MLP,
-        "--optimiser",
-        "adm",
-    ],
+    "allreduce, unfused": [*shlex.split("--protocol allreduce --set fused=false --workers 3 --optimiser adm"), *MLP],
     "horovod": ["--protocol", "horovod", "--runtime", "mpi", "--workers", "3", *MLP],
     "ps-sync": ["--protocol", "ps-sync", "--runtime", "mpi", "--set", "barrier=true", "--workers", "2", *MLP],
     "ps-layers": ["--protocol", "ps-layers", "--workers", "2", *MLP],
@@ -48,42 +39,16 @@ CELLS = {  # all wait for all, so that the order of updates is the same
 UNSEEN = {  # no rank has all parameters, so that none can evaluate: only where runs end is compared
     "hybrid": ["--protocol", "hybrid", "--workers", "2", *BIGRAM],
     "hybrid, in parts": [
-        "--protocol",
-        "hybrid",
-        "--workers",
-        "2",
-        "--variable-partitions",
-        "3",
+        *shlex.split("--protocol hybrid --workers 2 --variable-partitions 3 --optimiser mom"),
         *BIGRAM,
-        "--optimiser",
-        "mom",
     ],
     "rows gathered": ["--protocol", "allreduce", "--set", "sparse_as_dense=false", "--workers", "2", *BIGRAM],
     "ps-sync, 2 servers": [
-        "--protocol",
-        "ps-sync",
-        "--servers",
-        "2",
-        "--runtime",
-        "mpi",
-        "--set",
-        "barrier=true",
-        "--workers",
-        "2",
+        *shlex.split("--protocol ps-sync --servers 2 --runtime mpi --set barrier=true --workers 2"),
         *MLP,
     ],
     "ps-layers, 2 servers": ["--protocol", "ps-layers", "--servers", "2", "--workers", "2", *MLP],
-    "hybrid, 2 servers": [
-        "--protocol",
-        "hybrid",
-        "--servers",
-        "2",
-        "--workers",
-        "2",
-        "--variable-partitions",
-        "2",
-        *BIGRAM,
-    ],
+    "hybrid, 2 servers": [*shlex.split("--protocol hybrid --servers 2 --workers 2 --variable-partitions 2"), *BIGRAM],
 }
 OWN = ("Drifting", "Gossip", "TopPart", "Swapped")
 # Sums in another order differ by roundings of float32, which RMSprop and Adam magnify where they divide by the size of small gradients.

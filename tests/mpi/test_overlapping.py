@@ -57,18 +57,7 @@ def of(name: str, *cell) -> str:
 
 def cells() -> dict[str, list]:
     """Options of real.run by name."""
-    job = [
-        "--engine",
-        "numpy",
-        "--steps",
-        STEPS,
-        "--warmup",
-        WARMUP,
-        "--optimiser",
-        "sgd",
-        "--stragglers",
-        "niagara*0.002",
-    ]
+    job = f"--engine numpy --steps {STEPS} --warmup {WARMUP} --optimiser sgd --stragglers niagara*0.002".split()
     dense = [*job, "--batch", BATCH, "--workload", "mlp", "--test-size", 10, "--evaluate-every", 2]
     found = {of("dense", w): ["--protocol", "allreduce", "--workers", w, *dense] for w in (1, *WORKERS)}
     for workers, settings in SMALL + OVERLAPPED + [(2, [])]:

@@ -118,17 +118,7 @@ def test_it_learns(recorded, name):
 
 
 def test_alone_it_starts_servers_and_workers_and_answers(tmp_path):
-    words = [
-        "--protocol",
-        "ps-sync",
-        "--workers",
-        "2",
-        "--steps",
-        "30",
-        "--json",
-        "--trace",
-        str(tmp_path / "t.parquet"),
-    ]
+    words = f"--protocol ps-sync --workers 2 --steps 30 --json --trace {tmp_path / 't.parquet'}".split()
     line = [sys.executable, "-m", "real.run", *SMALL, *words]
     done = subprocess.run(line, capture_output=True, text=True, cwd=ROOT, timeout=GUARD_S, check=False)
     assert done.returncode == 0, done.stderr

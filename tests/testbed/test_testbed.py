@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -92,20 +93,8 @@ def test_however_the_command_ends_nothing_stays(number, left, tmp_path, monkeypa
 def test_a_ring_of_three_hosts_takes_what_its_bytes_take(tmp_path):
     """2 (n - 1) / n of the bytes through each port, but for what passes at once; a busy machine may take longer."""
     file = tmp_path / "ring.parquet"
-    job = [
-        "--protocol",
-        "allreduce",
-        "--set",
-        "algorithm=ring",
-        "--workers",
-        "3",
-        "--steps",
-        "6",
-        "--warmup",
-        "2",
-        *JOB,
-    ]
-    done = _run(*job, "--trace", str(file))
+    job = shlex.split("--protocol allreduce --set algorithm=ring --workers 3 --steps 6 --warmup 2")
+    done = _run(*job, *JOB, "--trace", str(file))
     assert done.returncode == 0, done.stderr
     trace = traces.read(file)
     assert [name for name, _ in trace.header.hosts] == ["host0", "host1", "host2"]

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 from html import unescape
 from urllib.parse import unquote
 
@@ -19,15 +20,7 @@ def data_of(page: str) -> dict:
     return json.loads(unquote(re.findall(r'href="data:application/json,([^"]*)"', page)[0]))
 
 
-JOB = [
-    "--protocol=amb",
-    "--workers=2",
-    "--steps=8",
-    "--warmup=2",
-    "--replications=3",
-    "--what-if=workers=3",
-    "--explain",
-]
+JOB = shlex.split("--protocol=amb --workers=2 --steps=8 --warmup=2 --replications=3 --what-if=workers=3 --explain")
 
 
 def test_a_page_has_what_is_printed_and_its_data(tmp_path, capsys, monkeypatch):

@@ -77,18 +77,7 @@ def test_a_name_in_a_string_is_found(text):
     assert unmoved(text)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "protocols",
-        "protocols.base",
-        "protocols.check",
-        "language.text",
-        "texts.ddp",
-        "laws",
-        "base.ranges",
-    ],
-)
+@pytest.mark.parametrize("name", ["protocols", "protocols.check", "language.text", "texts.ddp", "laws", "base.ranges"])
 def test_names_of_trainsim_are_the_same_modules(name):
     found, ours = import_module(f"trainsim.{name}"), import_module(f"sim.{name}")
     assert found is ours is sys.modules[f"trainsim.{name}"]

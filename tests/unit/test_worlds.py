@@ -34,14 +34,8 @@ SLOW = (
     "slow-ranks(rank=1, factor=3)",
     "slow-ranks(rank=1, seconds=exponential(mean=20ms)) + independent(seconds=exponential(mean=5ms), by=host)",
 )
-JOBS_OF_THEIR_OWN = (
-    "hybrid",
-    "horovod",
-    "hierarchical",
-    "pipeline",
-    "d-psgd",
-    "gradient-coding",
-)  # drawn in test_language_engine_jobs.py
+# Drawn in test_language_engine_jobs.py.
+JOBS_OF_THEIR_OWN = ("hybrid", "horovod", "hierarchical", "pipeline", "d-psgd", "gradient-coding")
 
 
 def seconds(most):
