@@ -176,8 +176,23 @@ class Reckoned(Own):
             yield from me.update()
 
 
-def test_numbers_of_ranks_are_reckoned_as_python_does():
-    assert differ(job(), Reckoned(), engine._kernel) == {}
+class Sliced(Own):
+    """Work by what is left of groups whose ends only ranks know, some of them from the end on, and some outside."""
+
+    def __call__(self, me):
+        for step in me.steps():
+            for rank in me.workers[me.rank - 2 :]:
+                yield from me.work(seconds=1e-3 * (1 + rank))
+            for rank in me.workers[::2][: 2 - me.rank]:
+                yield from me.work(seconds=1e-4 * (1 + rank))
+            yield from me.work(seconds=1e-5 * (step + len(me.workers[me.rank + 3 :])))
+            yield from me.update()
+
+
+@KERNELS
+@pytest.mark.parametrize("text", [Reckoned(), Sliced()], ids=lambda one: type(one).__name__)
+def test_numbers_of_ranks_are_reckoned_as_python_does(text, kernel):
+    assert differ(job(), text, kernel) == {}
 
 
 class Changing(Own):
