@@ -51,12 +51,8 @@ def _digest(text: str) -> str:
 
 
 def _text() -> str:
-    numbers = {
-        name: value
-        for name, value in vars(layout).items()
-        if name.isupper() and type(value) is int and name not in layout.REALS
-    }
-    reals = layout.REALS | {name: value for name, value in vars(layout).items() if type(value) is float}
+    numbers = {name: value for name, value in vars(layout).items() if name.isupper() and type(value) is int}
+    reals = {name: value for name, value in vars(layout).items() if type(value) is float}
     lines = [
         HEAD,
         *(f"cdef double {name} = {value!r}" for name, value in reals.items()),

@@ -225,16 +225,12 @@ class Expressions(Code):
             return self.value(scope, node.body if test else node.orelse)
         jump = self.jump(unless=test)
         found = self.value(scope, node.body)
-        held = self.together(numbers(found))
+        held = shaped(found, Number(self, self.together(numbers(found))))
         over = self.jump()
         self.here(jump)
-        other = self.value(scope, node.orelse)
-        if shape(found) is None or shape(other) != shape(found):
-            raise NotLowered("an expression that is of one kind or another")
-        for k, one in enumerate(numbers(other)):
-            self.move(held + k, one)
+        self.assign("what is chosen", held, self.value(scope, node.orelse))
         self.here(over)
-        return shaped(found, Number(self, held))
+        return held
 
     def on_YieldFrom(self, scope: Scope, node: ast.YieldFrom) -> Any:
         return self.run(self.value(scope, node.value))

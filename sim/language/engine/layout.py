@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sim.language.hosts import MOST_POLLS, MOST_TURNS, ROUND_OFF, ROUND_OFF_S, TICK_S
+from sim.language import hosts
 from sim.platform import slow_start
 
 NONE = -1  # no text, no message, no rank
@@ -22,13 +22,8 @@ NONE = -1  # no text, no message, no rank
     ANEW, UPDATED, SAME_SIZE, IS_WARM, WORK, OVERHEAD, COMPUTE, FETCH, SLEEP,
     BEGIN_STEP, END_STEP, IN_STEP, POST, TAKE, LAND, START, BESIDE, WAIT, WAIT_ALL, STOP, RING, END, TOOK,
 ) = range(53)  # fmt: skip
-REALS = {
-    "MOST_POLLS": MOST_POLLS,
-    "MOST_TURNS": MOST_TURNS,
-    "ROUND_OFF": ROUND_OFF,
-    "ROUND_OFF_S": ROUND_OFF_S,
-    "TICK_S": TICK_S,
-}
+MOST_POLLS, MOST_TURNS, ROUND_OFF, ROUND_OFF_S = hosts.MOST_POLLS, hosts.MOST_TURNS, hosts.ROUND_OFF, hosts.ROUND_OFF_S
+TICK_S = hosts.TICK_S
 FIRST = 2  # the register of a text's first argument
 OPERANDS = 9  # numbers of a row: the op-code and its operands
 
