@@ -89,10 +89,13 @@ class Run:
     # ---- arrays
 
     def _new(self, name: str, size: int) -> np.ndarray:
-        return np.full(size, layout.BEGIN.get(name, 0), np.float64 if name in layout.DOUBLES else np.int64)
+        found = np.zeros(size, np.float64 if name in layout.DOUBLES else np.int64)
+        if name in layout.BEGIN:
+            found.fill(layout.BEGIN[name])
+        return found
 
     def _set(self, name: str, array: Any) -> None:
-        self.arrays[name] = np.array(array, np.float64 if name in layout.DOUBLES else np.int64)
+        self.arrays[name] = np.asarray(array, np.float64 if name in layout.DOUBLES else np.int64)
         setattr(self.state, name, self.arrays[name] if self.kernel else layout.Numbers(self.arrays[name].tolist()))
 
     def _now(self, name: str) -> np.ndarray:
@@ -279,7 +282,8 @@ class Run:
         """For how many rounds numbers are drawn next."""
         if self._now("rank_round").max(initial=0) < there:  # before its first round a rank has the first one's
             return there
-        return min(self.job.steps, BLOCK) if not there else 2 * there
+        ahead = 1 + self.job.steps // 8  # of the last step are some ranks
+        return min(self.job.steps + ahead, BLOCK) if not there else 2 * there
 
     # ---- running
 
