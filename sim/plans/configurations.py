@@ -69,8 +69,8 @@ class Configuration:
 
 
 # Choices of a question that not every protocol, or host, has; and their names in a configuration.
-IN_PART = {"counts": "hosts", "placements": "placement"}
-IN_PART |= {one: one for one in ("servers", "servers_on", "variable_partitions")}
+IN_PART = {one: one for one in ("counts", "servers", "servers_on", "placements", "variable_partitions")}
+IN_PART |= {"counts": "hosts", "placements": "placement"}
 
 
 class Served(NamedTuple):
