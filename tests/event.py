@@ -34,9 +34,8 @@ def agree(scenario: Scenario, replications: int = 1) -> None:
         for name in ("step_s", "samples"):
             np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-9, atol=1e-9)
         text = by_engine.text
-        by_messages = outcome_of(
-            scenario, engine.run(job_of(scenario, text, number), text, rings=False)
-        )  # rings as a whole count waits otherwise
+        # Rings as a whole count waits otherwise.
+        by_messages = outcome_of(scenario, engine.run(job_of(scenario, text, number), text, rings=False))
         np.testing.assert_allclose(by_messages.step_s, expected.step_s, rtol=1e-9, atol=1e-9)
         np.testing.assert_allclose(by_messages.idle_fraction, expected.idle_fraction, rtol=1e-9, atol=1e-9)
 

@@ -83,9 +83,8 @@ def test_steps_and_samples_of_a_trace(folder, name):
 def test_waits_of_a_rank_are_apart_from_one_another_and_from_what_it_computes(folder):
     for name in ("ddp", "horovod", "fsdp"):
         rows = read(folder / f"{name}.parquet").rows
-        waits = rows[
-            (rows["activity"] == "wait") & (rows["end_s"] > rows["start_s"])
-        ]  # others mark where one has ended
+        # Others mark where one has ended.
+        waits = rows[(rows["activity"] == "wait") & (rows["end_s"] > rows["start_s"])]
         for _, mine in waits.sort_values("start_s").groupby("rank"):
             assert (mine["start_s"].to_numpy()[1:] >= mine["end_s"].to_numpy()[:-1]).all(), name
 

@@ -178,9 +178,8 @@ def test_bytes_are_those_of_the_rows_that_minibatches_read(folder, cell):
             held = [part for part in range(parts) if part % servers == server]
 
             def sizes(kind, several, held=held):
-                each = {"request": 1, "answer": WIDTH, "gradient": 1 + WIDTH}[
-                    kind
-                ]  # of a row: its number, its numbers, both
+                # Of a row: its number, its numbers, both.
+                each = {"request": 1, "answer": WIDTH, "gradient": 1 + WIDTH}[kind]
                 counts = [sum(word % parts == part for word in words) for words in several for part in held]
                 return sorted(HEADER_BYTES + ITEM_BYTES * each * count for count in counts)
 

@@ -104,9 +104,8 @@ def test_the_induced_sleeps_are_the_simulator_s(recorded):
 def test_it_learns(recorded, name):
     evaluations = recorded[name].header.evaluations
     steps = [step for step, *_ in evaluations]
-    due = [
-        (step + 1) // 10 for step in steps
-    ]  # others' updates may come between two looks, and a look after the next is due
+    # Others' updates may come between two looks, and a look after the next is due.
+    due = [(step + 1) // 10 for step in steps]
     assert due == sorted(set(due))
     assert (min(due) >= 1, max(due)) == (True, 4)
     found = curves(recorded[name])  # whose worker evaluates, while servers' updates go on

@@ -150,9 +150,8 @@ def test_a_worker_takes_the_newest_and_skips_those_before():
     trace = event.trace(job("kbatch-async", "gradients=1", workers=2, speeds=(1, 1, 10.01)))
     received, taken_up = (len(of_rank(trace, 1, activity)) for activity in ("receive", "update"))
     assert received > 7 * taken_up
-    assert (
-        of_rank(trace, 1, "update")["version"].diff()[1:-1] > 7
-    ).all()  # but for what it finds when training is over
+    # The last is what it finds when training is over.
+    assert (of_rank(trace, 1, "update")["version"].diff()[1:-1] > 7).all()
 
 
 def test_nobody_waits_but_for_the_gradient_before():

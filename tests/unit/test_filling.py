@@ -38,9 +38,8 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(pools, "of_command", lambda _: pools.of_size(1))
     (tmp_path / "mine.toml").write_text(MINE)
-    (tmp_path / "large.toml").write_text(
-        MINE.replace("50 M", "2 G")
-    )  # decoders of that size have rates that are known better
+    # Decoders of that size have rates that are known better.
+    (tmp_path / "large.toml").write_text(MINE.replace("50 M", "2 G"))
     (tmp_path / "cpu.toml").write_text(CPU)
     (tmp_path / "any.toml").write_text(
         f'schema = "cluster/1"\nhosts = [{{ slots = {UNCOUNTED} }}]\nprovenance = {{}}\n'

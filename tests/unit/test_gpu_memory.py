@@ -192,9 +192,7 @@ def test_a_stage_of_a_pipeline_has_its_layers_and_the_activations_of_what_is_und
     of = model(activation_items=1000, memory_bytes=13 * GB, optimiser="sgd", batch=8)
     alone = gpu_memory.of_job(job(of, workers=1)).held
     held = gpu_memory.of_job(job(of, "pipeline", workers=4)).held
-    assert (held.parameters, held.gradients, held.state) == pytest.approx(
-        (1.2 * GB, 1.2 * GB, 0)
-    )  # three of ten layers
-    assert held.activations == pytest.approx(
-        alone.activations / 8
-    )  # four of eight micro-batches in a quarter of the layers
+    # Three of ten layers.
+    assert (held.parameters, held.gradients, held.state) == pytest.approx((1.2 * GB, 1.2 * GB, 0))
+    # Four of eight micro-batches in a quarter of the layers.
+    assert held.activations == pytest.approx(alone.activations / 8)

@@ -49,9 +49,8 @@ def test_one_buffer_and_no_overlap_is_allreduce(workers):
         "allreduce", workers=workers, warmup=0, costs=COSTS.model_copy(update={"pack": Line(base_s=COSTS.pack(BYTES))})
     )
     alike = job("horovod", "order=end", "cycle_s=0", workers=workers, warmup=0)
-    first_s = [
-        event.run(one)[0].step_s[0, 0] for one in (alike, plain)
-    ]  # all ranks begin it together, and the last ends it
+    # All ranks begin it together, and the last ends it.
+    first_s = [event.run(one)[0].step_s[0, 0] for one in (alike, plain)]
     assert first_s[0] == pytest.approx(first_s[1] + more_s, abs=1.1 * CYCLE_S)
 
 

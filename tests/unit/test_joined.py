@@ -117,9 +117,8 @@ def test_a_table_of_scaling_is_fitted_checked_and_joined(logs, here):  # noqa: F
     said = fitted(here, "scaling=scale.csv", "nccl-tests=links.txt")
     assert "nccl-tests links.txt: links" in said
     assert "scaling scale.csv: computing" in said
-    assert cluster.read("p.toml").network.latency_s == pytest.approx(
-        1e-6 * LATENCY_US, rel=0.01
-    )  # which tables do not tell
+    # Tables do not tell it.
+    assert cluster.read("p.toml").network.latency_s == pytest.approx(1e-6 * LATENCY_US, rel=0.01)
 
 
 @pytest.mark.parametrize(

@@ -38,9 +38,8 @@ def test_a_library_is_called_copies_and_agrees():
     )
     buffer = replace(job, library=Library(copy=Line(0.5, 1e-3)))
     assert run(buffer, TEXTS["ddp"]()).ends_s[-1] == pytest.approx(0.3 + 2 * (L + 400 / B) + 2 * 0.7)  # in and out
-    alone = run(buffer, TEXTS["ddp"](bucket_mb=0.0)).ends_s[
-        -1
-    ]  # one alone is not copied, and the first is summed beside the pass
+    # One alone is not copied, and the first is summed beside the pass.
+    alone = run(buffer, TEXTS["ddp"](bucket_mb=0.0)).ends_s[-1]
     assert alone == pytest.approx(0.3 + 2 * (L + 200 / B))
 
 

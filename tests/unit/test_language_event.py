@@ -143,9 +143,8 @@ def computing_after_sleep(me):
 def test_a_rank_is_idle_when_it_neither_works_nor_moves_bytes():
     found = run(job(9, 4, warmup=1), TEXTS["fmb"]())
     step_s = T + 9 * V / B + 2 * L
-    assert found.idle_s[0] == pytest.approx(
-        0.0, abs=EXACT
-    )  # the last worker's gradient is made while another one's comes
+    # The last worker's gradient is made while another one's comes.
+    assert found.idle_s[0] == pytest.approx(0.0, abs=EXACT)
     assert found.idle_s[1:] == pytest.approx([3 * (step_s - T - 2 * V / B)] * 8)
     found = run(job(2, 4, warmup=1), TEXTS["fmb"]())
     assert found.idle_s == pytest.approx([3 * (T + 2 * L), 3 * 2 * L])

@@ -138,9 +138,8 @@ def test_other_threads_slow_who_shares_the_core_with_them_and_leave_a_rank_idle(
 
 def test_a_library_works_around_each_sum():
     job = Job(1, (Layer(10, 0.0, 0.1),) * 3, 1, library=Library(Items(0.01, 0.002)))
-    assert run(job, TEXTS["ddp"](bucket_mb=0.0)).ends_s == pytest.approx(
-        [0.3 + 3 * 0.01 + 0.06]
-    )  # three sums, on the one core
+    # Three sums, on the one core.
+    assert run(job, TEXTS["ddp"](bucket_mb=0.0)).ends_s == pytest.approx([0.3 + 3 * 0.01 + 0.06])
     assert run(job, TEXTS["ddp"]()).ends_s == pytest.approx([0.3 + 0.01 + 0.06])
 
 

@@ -70,9 +70,8 @@ def test_what_is_no_faster_in_one_run_is_not_simulated_again():
     assert told() == expected
     whole = [one for one, runs in ran if runs is None]
     screened = [one for one, runs in ran if runs == 1]
-    assert (
-        len(whole) == len({*whole}) <= len(expected) + 3
-    )  # the job itself, twice the workers, and what may have helped
+    # The job itself, twice the workers, and what may have helped.
+    assert len(whole) == len({*whole}) <= len(expected) + 3
     assert len(screened) > len(whole)
 
 
