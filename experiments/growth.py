@@ -96,7 +96,7 @@ def of_split(series: sizes.Series, split: sizes.Split) -> list[Row]:
     known = made.provenance
     if known is None or known.growth is None:
         return []
-    plain = made.known(growth=CERTAIN.model_copy(update={"fewest": known.growth.fewest}))
+    plain = made.known(growth=CERTAIN.model_copy(update={"fewest": known.growth.fewest, "power": known.growth.power}))
     model = sizes.workload(series.model, series.million_parameters)
     told = changes.origins(seen, profiled.refitting(model, known.protocol or "ddp", seen))
     doublings = split.doublings[split.out.gpus <= MOST_GPUS]
@@ -106,7 +106,7 @@ def of_split(series: sizes.Series, split: sizes.Split) -> list[Row]:
         answer = sizes.answered(plain, *where)
         largest = growth.at_largest(answer.scenario)
         assert largest is not None  # it is beyond the sizes that were fitted
-        there_s = float(simulate(largest, replications=1).step_s.mean()) * answer.scenario.batch / largest.batch
+        there_s = float(simulate(largest, replications=1).step_s.mean()) * growth.by_samples(answer.scenario, largest)
         step_s, low_s, high_s = sizes.seconds(answer)
         off, unchanged, slower = (log(times / step_s) for times in (float(out.step_s[place]), there_s, high_s))
         rest = growth.off_of(largest, known.growth), unchanged, slower, log(step_s / low_s)

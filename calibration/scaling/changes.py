@@ -84,7 +84,7 @@ def growth_of(rows: Table, fitted: Callable[[Table], Scaling]) -> Growth | None:
 def origins(rows: Table, fitted: Callable[[Table], Scaling]) -> list[Origin]:
     """Each size of a table after the next smaller one, predicted by all smaller ones: a rolling origin (L. J. Tashman, 2000)."""
     of_rows = sizes_of(rows)
-    sizes, unit = np.unique(of_rows), "first_host" if np.ptp(rows.hosts) else "first_gpu"
+    sizes, unit = np.unique(of_rows), _unit(rows)
     found: list[Origin] = []
     for place in evenly(len(sizes) - 1, MOST_ORIGINS):
         seen, asked = rows.where(of_rows <= sizes[place]), rows.where(of_rows == sizes[place + 1])
@@ -94,7 +94,7 @@ def origins(rows: Table, fitted: Callable[[Table], Scaling]) -> list[Origin]:
         same = np.array([log(one.step_s[0] / unchanged_s(seen, one)) for one in each])
         simulated = unchanged = np.zeros(0)
         if found:
-            made, largest = fitted(seen), _at(asked, sizes[place], fewest(seen))
+            made, largest = fitted(seen), _at(asked, sizes[place], falls(seen)[0])
             grown = made.step_s(asked) / made.step_s(largest) * largest.batch / asked.batch
             simulated, unchanged = same - np.log(grown), same
         first = unit if sizes[place] == 1 else ""
@@ -116,7 +116,7 @@ def by_law(known: Sequence[Origin], law: growth.Law = growth.LAW) -> Growth | No
 
 
 def at_largest(rows: Table, found: Scaling) -> dict[str, object]:
-    """What sim.platform.cluster.Growth has of the largest size: `offs`, and `fewest`.
+    """What sim.platform.cluster.Growth has of the largest size: `offs`, `fewest`, and its `power`.
 
     Half of what a batch is off by besides the mean is taken for its row's own error: so T4 hosts were told better than by all or none.
     """
@@ -125,14 +125,26 @@ def at_largest(rows: Table, found: Scaling) -> dict[str, object]:
     places = np.unique(each, axis=0)
     own = [(float(off[(each == place).all(axis=1)].mean()) + float(off.mean())) / 2 for place in places]
     offs = tuple((*place.tolist(), round(one, DIGITS)) for place, one in zip(places, own, strict=True))
-    return {"offs": offs, "fewest": fewest(rows)}
+    few, power = falls(rows)
+    return {"offs": offs, "fewest": few, "power": round(power, DIGITS)}
 
 
-def fewest(rows: Table) -> int:
-    """The fewest samples of a GPU and step, if the largest size alone has so few (strong scaling); 0 of other tables."""
-    last = sizes_of(rows) == sizes_of(rows).max()
-    least = rows.batch[last].min()
-    return int(least) if least < rows.batch[~last].min(initial=0 if last.all() else np.inf) else 0
+def falls(rows: Table) -> tuple[int, float]:
+    """Growth.fewest and its power, 0 and 1 where batches do not fall with sizes. What begins with a second host or GPU counts less."""
+    of = sizes_of(rows)
+    each = [rows.where(of == size) for size in np.unique(of)[-2:]]
+    less, few = each[0], each[-1].where(each[-1].batch == each[-1].batch.min())
+    if few.batch[0] >= rows.batch[of < of.max()].min(initial=np.inf if len(each) > 1 else 0):
+        return 0, 1.0
+    less = less.where(less.batch == less.batch.min())
+    grown = np.log(few.step_s).mean() - np.log(less.step_s).mean()
+    lost = 1 - min(1.0, max(0.0, float(grown / log(few.batch[0] / less.batch[0]))))
+    return int(few.batch[0]), 1 - lost * (getattr(growth.LAW, _unit(rows)) if of[of < of.max()].max() == 1 else 1.0)
+
+
+def _unit(rows: Table) -> str:
+    """The constant of growth from a size of one."""
+    return "first_host" if np.ptp(rows.hosts) else "first_gpu"
 
 
 def _told(known: Sequence[Origin], grown: np.ndarray, which: str, law: growth.Law) -> tuple[float, float]:

@@ -52,8 +52,8 @@ def least(scenario: Scenario, batch: int | None = None) -> Least:
     found, grown = _simulated(scenario, batch), growth.of(scenario)
     if grown is None:
         return found
-    if largest := growth.at_largest(replace(scenario, batch=batch)):
-        there = (batch / largest.batch * seconds for seconds in least(largest)[1:])
+    if largest := growth.at_largest(job := replace(scenario, batch=batch)):
+        there = (growth.by_samples(job, largest) * seconds for seconds in least(largest)[1:])
         found = max(found, Least(found.samples, *there), key=Least.samples_per_s)
     times = min(1.0, math.exp(growth.off_of(largest or scenario, grown)))
     return Least(found.samples, *(times * seconds for seconds in found[1:]))

@@ -160,7 +160,7 @@ def after(grown: Growth, doublings: float, unchanged: float | None = None, off: 
 def at_largest(scenario: Scenario) -> Scenario | None:
     """A job beyond a table's sizes at the largest of them, as many ranks on each host; None of other jobs, and where it cannot be.
 
-    Where batches fell with sizes, that of the table's largest size stands for a smaller one, whose samples take as long.
+    Where batches fell with sizes, that of the table's largest size stands for a smaller one (Growth.fewest).
     """
     known, grown = scenario.cluster.provenance, of(scenario)
     if grown is None or known is None:
@@ -178,6 +178,12 @@ def at_largest(scenario: Scenario) -> Scenario | None:
         return None
 
 
+def by_samples(scenario: Scenario, largest: Scenario) -> float:
+    """Times as long as that of `at_largest` a step takes, if nothing changes but its samples."""
+    grown = of(scenario)
+    return (scenario.batch / largest.batch) ** grown.power if grown else 1.0
+
+
 def off_of(scenario: Scenario, grown: Growth | None) -> float:
     """The logarithm of measured over simulated steps at the largest size of a table, of a job like this one."""
     return grown.off(max(Counter(scenario.computing_hosts).values()), scenario.batch) if grown else 0.0
@@ -192,7 +198,7 @@ def of_table(scenario: Scenario, outcome: Outcome, run: Callable[[Scenario], Out
     smaller, unchanged = at_largest(scenario), None
     if smaller:
         here_s, there_s = (float(one.step_s[0].mean()) for one in (outcome, run(smaller)))
-        unchanged = log(there_s / smaller.batch * scenario.batch / here_s) if min(here_s, there_s) > 0 else None
+        unchanged = log(there_s * by_samples(scenario, smaller) / here_s) if min(here_s, there_s) > 0 else None
     found = told(scenario, unchanged, off_of(smaller or scenario, of(scenario)))
     if found is None:
         return outcome

@@ -357,6 +357,7 @@ class Growth(Checked):
         per_doubling: root mean square of the growth of a step with a doubling of hosts, or of GPUs of one host; the first counts less.
         offs: of the largest size, GPUs of a host, samples of a GPU and step, and measured over simulated steps.
         fewest: such samples at the largest size, if all smaller sizes have more (strong scaling); 0 of other tables.
+        power: of samples, by which steps took less there than at the next smaller size.
         simulated, unchanged: scales of the slow side for a doubling, of the simulated step, and of a step that is as long as at the
             largest size.
         simulated_weight: how likely the first of these two is the right one, by how well each told sizes from smaller ones.
@@ -367,6 +368,7 @@ class Growth(Checked):
     per_doubling: LogSpread
     offs: tuple[tuple[Count, Count, Annotated[float, Field(ge=-3, le=3, allow_inf_nan=False)]], ...] = ()
     fewest: CountIfAny = 0
+    power: Probability = 1.0
     simulated: LogSpread
     unchanged: LogSpread
     simulated_weight: Probability

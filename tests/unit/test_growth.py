@@ -82,16 +82,18 @@ def test_a_batch_of_the_largest_size_takes_what_it_took_there():
     assert GROWN.off(1, 32) == 0
 
 
-def test_where_batches_fell_with_sizes_nothing_changes_of_a_sample():
-    """Of 32 samples at the largest size, 8 take a quarter. Where they did not fall, they take what is simulated there: the control."""
-    falls = GROWN.model_copy(update={"fewest": 32, "offs": ((1, 32, 0.2),), "simulated_weight": 0.0, "unchanged": 1e-6})
+@pytest.mark.parametrize("power", [1.0, 0.5])
+def test_where_batches_fell_with_sizes_steps_go_on_to_fall(power):
+    """Of 32 samples at the largest size, 8 take a quarter, or a half. Without, they take what is simulated there: the control."""
+    known = {"fewest": 32, "power": power, "offs": ((1, 32, 0.2),), "simulated_weight": 0.0, "unchanged": 1e-6}
+    falls = GROWN.model_copy(update=known)
     whole_s = answered(job(4, known=None)).step_s.mean() * math.exp(0.2)
     few = replace(job(16, known=falls), batch=8)
     assert growth.at_largest(few).batch == 32
-    assert answered(few).step_s.mean() == pytest.approx(whole_s / 4, rel=1e-3)
+    assert answered(few).step_s.mean() == pytest.approx(whole_s / 4**power, rel=1e-3)
     level = replace(job(16, known=falls.model_copy(update={"fewest": 0})), batch=8)
     assert growth.at_largest(level).batch == 8
-    assert answered(level).step_s.mean() > 1.5 * whole_s / 4
+    assert answered(level).step_s.mean() > 1.5 * whole_s / 4**power
     assert bounds.least(few).samples_per_s() >= answered(few).samples_per_s > bounds.least(level).samples_per_s()
 
 

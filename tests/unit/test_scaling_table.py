@@ -10,7 +10,7 @@ from scaling_tables import table as of_places
 
 from calibration import fit as command
 from calibration.scaling import fitting, profiled, steps, table
-from calibration.scaling.changes import growth_of, missed_by, origins
+from calibration.scaling.changes import falls, growth_of, missed_by, origins
 from calibration.scaling.fitting import BOTH_WAYS, fit
 from calibration.scaling.overlap import Overlap
 from calibration.scaling.steps import Scaling
@@ -148,7 +148,10 @@ def test_a_profile_has_what_the_largest_size_took(tmp_path):
     assert grown.fewest == 0
     fallen = of.where(of.batch * of.hosts == np.where(of.hosts == 1, 128, 256))
     assert fallen.batch.tolist() == [128, 128, 64]
-    assert profile(tmp_path, fallen, "ddp").provenance.growth.fewest == 64
+    found = profile(tmp_path, fallen, "ddp").provenance.growth
+    assert found.fewest == 64
+    assert found.power == pytest.approx(np.log2(fallen.step_s[1] / fallen.step_s[2]), abs=1e-3)
+    assert 0.3 < found.power < 0.98
 
 
 def test_sizes_of_falling_batches_are_told_by_samples():
@@ -160,6 +163,8 @@ def test_sizes_of_falling_batches_are_told_by_samples():
     for batch, one in zip((64, 32), more, strict=True):
         assert one.unchanged == pytest.approx(np.log(1.1))
         assert one.simulated == pytest.approx(np.log(1.1 * (1 + 2 * batch) / 2 / (1 + batch)))
+    assert falls(of) == (32, pytest.approx(1 - np.log2(1.1)))
+    assert falls(of.where(hosts < 3)) == (128, pytest.approx(1 - growth.LAW.first_host * np.log2(1.1)))
 
 
 @pytest.mark.slow
