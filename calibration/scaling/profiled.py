@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from math import exp, log
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,27 +15,15 @@ from calibration.scaling.fitting import BETWEEN, Before, fit, named
 from calibration.scaling.overlap import Overlap
 from calibration.scaling.simulated import Simulated, link_of
 from calibration.scaling.steps import Scaling
+from sim.answers.summary import seconds
 from sim.base.errors import WrongSetting
 from sim.base.ranges import MOST_RANKS
+from sim.model import workload as workloads
 from sim.model.costs import Costs, Line
 from sim.model.sizes import ITEM_BYTES
-from sim.platform.cluster import (
-    ASSUMED,
-    INNER_S,
-    TREE_S,
-    Cluster,
-    Growth,
-    Host,
-    Link,
-    Model,
-    Provenance,
-)
+from sim.model.workload import Workload
+from sim.platform.cluster import ASSUMED, INNER_S, TREE_S, Cluster, Growth, Host, Link, Model, Provenance
 from sim.platform.other_sizes import BYTES_OF_GBIT, SERVER, told
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from sim.model.workload import Workload
 
 PROTOCOLS = ("ddp", "allreduce")  # the first hides messages behind back-propagation
 SERVED = ("ps-sync", "ps-async", "ps-layers")  # with servers; where nobody says which, one of the first two
@@ -66,8 +54,6 @@ def profile(
     Raises:
         WrongSetting: a table that cannot be, too few rows, another protocol, or a link that is slower than rows show.
     """
-    from sim.model import workload as workloads
-
     if protocol is not None and protocol not in PROTOCOLS + SERVED:
         allowed = f"{', '.join(PROTOCOLS + SERVED)}, or nothing: the one that meets the table"
         raise WrongSetting("--protocol", protocol, allowed)
@@ -177,8 +163,6 @@ def _check_fit(misses: float, rows: table.Table, path: str, wrong: str = "") -> 
 
 
 def _of_fits(found: dict[str, Scaling], best: str, rows: table.Table) -> Iterator[str]:
-    from sim.answers.summary import seconds
-
     ends = [(float(rows.step_s[at]), int(rows.gpus[at])) for at in (np.argmin(rows.gpus), np.argmax(rows.gpus))]
     yield "read: " + " to ".join(f"{seconds(step_s)} on {gpus} GPU{'s' * (gpus > 1)}" for step_s, gpus in ends)
     most = np.abs(np.log(found[best].step_s(rows) / rows.step_s)).max()  # as simulated, within 1 %
@@ -254,10 +238,8 @@ def _made(found: Scaling, rows: table.Table, model: Workload, name: str, link: L
     batch = int(rows.minibatch[rows.gpus == rows.gpus.max()].max())
     reading = {"reading": 1 / found.read_s} if found.read_s else {}
     trained = model.model_copy(update=reading)
-    beside, servers = (
-        rows.beside is not None and bool(rows.beside.all()),
-        int(rows.servers.max()) if rows.servers is not None else 1,
-    )
+    beside = rows.beside is not None and bool(rows.beside.all())
+    servers = int(rows.servers.max()) if rows.servers is not None else 1
     served = isinstance(found, Simulated)
     known = Provenance(
         made=made,
