@@ -30,7 +30,7 @@ OPERANDS = 9  # numbers of a row: the op-code and its operands
 # Kinds of events: a text goes on; a message reaches the next port of its path, begins to pass the last one, is there, or announced, or was
 # taken; a rank's polls are fewer from now on; a core has been idle for a tick. Of messages that share ports: rates change; the bytes of one
 # begin to pass, behind queues; one that was announced is asked for, leaves as its sender sees that, is all there, or is taken by nobody.
-GOES_ON, REACHES, MOVES, ARRIVES, TAKEN, POLLS, BALANCES, LOOKS, BEGINS, ASKED, LEAVES, LANDS, LOST, RESTED = range(14)
+GOES_ON, REACHES, MOVES, ARRIVES, TAKEN, POLLS, BALANCES, LOOKS, BEGINS, ASKED, LEAVES, LANDS, LOST = range(13)
 KINDS = 16
 
 # What a text waits in.
@@ -138,8 +138,6 @@ DOUBLES = {
     "ring_until": "rank",
     "ring_rest": "rank",  # when one of these times began,
     "ring_rested": "rank",  # and ended, in which their next parts may come,
-    "ring_longest": "rank",  # seconds of the longest,
-    "ring_longest_to": "rank",  # when it ended,
     "ring_idle": "rank",  # and seconds before that in which they did not
     "ring_bytes": "rank",  # of parts,
     "ring_sum": "rank",  # and seconds of adding them

@@ -75,8 +75,6 @@ def happens(S: State, what: int, which: int) -> int:
         reach(S, which)
     elif what == op.MOVES:
         moves(S, S.message_to[which], S.message_passed[which])
-    elif what == op.RESTED:
-        moves(S, S.text_rank[which], S.text_work[which])
     elif what == op.TAKEN:
         look_again(S, which)
     elif what == op.BALANCES:

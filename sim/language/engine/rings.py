@@ -7,8 +7,8 @@ nobody else uses the ports; a message that is posted meanwhile, or another ring,
 from __future__ import annotations
 
 from sim.language.engine import layout as op
-from sim.language.engine.events import goes_on_at, is_busy, key_of, push, without
-from sim.language.engine.layout import KINDS, NONE, OPERANDS, State
+from sim.language.engine.events import goes_on_at, is_busy, without
+from sim.language.engine.layout import NONE, OPERANDS, State
 from sim.language.engine.mail import begins_at, climb_of, level_of, part, port_of, value
 
 
@@ -63,7 +63,7 @@ def lets_go(S: State, t: int) -> None:
 
 
 def go_around(S: State, n: int) -> None:
-    """All n members have come: when each of them ends. What they are idle besides their longest rest lies at their end."""
+    """All n members have come: when each of them ends. What they are idle meanwhile lies at their end."""
     items = items_of(S, S.ring_text[0])
     for k in range(n):
         S.ring_rank[k] = S.text_rank[S.ring_text[k]]
@@ -72,7 +72,6 @@ def go_around(S: State, n: int) -> None:
         S.ring_idle[k] = 0.0
         S.ring_rest[k] = 0.0
         S.ring_rested[k] = 0.0
-        S.ring_longest[k] = 0.0
         mine = part(items, k + 1, n) - part(items, k, n)
         S.ring_bytes[k] = S.header_bytes + mine * S.item_bytes
         S.ring_sum[k] = S.mix_base_s + S.mix_s * mine
@@ -93,16 +92,9 @@ def go_around(S: State, n: int) -> None:
             sent = sent + 1 if sent + 1 < n else 0
     for k in range(n):
         rank = S.ring_rank[k]
-        t = S.ring_text[k]
-        since = S.ring_at[k] - S.ring_idle[k]
-        S.text_work[t] = since
-        if S.ring_longest[k] > 0.0 and S.ring_longest_to[k] > S.now:
-            S.text_work[t] = max(since + min(S.ring_longest[k], S.ring_idle[k]), S.ring_longest_to[k])
-            since += S.ring_longest_to[k] - S.text_work[t]
-            push(S, S.ring_longest_to[k], key_of(S, t), t * KINDS + op.RESTED)
-        S.rank_since[rank] = max(S.rank_since[rank], since)
-        S.text_at[t] = S.code[S.text_at[t] * OPERANDS + 1]
-        goes_on_at(S, t, S.ring_at[k])
+        S.rank_since[rank] = max(S.rank_since[rank], S.ring_at[k] - S.ring_idle[k])
+        S.text_at[S.ring_text[k]] = S.code[S.text_at[S.ring_text[k]] * OPERANDS + 1]
+        goes_on_at(S, S.ring_text[k], S.ring_at[k])
 
 
 def passes_on(S: State, k: int, right: int, size: float) -> None:
@@ -147,9 +139,6 @@ def rests(S: State, k: int, until: float) -> None:
     """The k-th member is idle until then, if it has no more to do."""
     seconds = until - S.ring_until[k]
     if seconds > 0.0:
-        if seconds > S.ring_longest[k]:
-            S.ring_longest[k] = seconds
-            S.ring_longest_to[k] = until
         if S.ring_there[k] >= S.ring_rested[k] or seconds > S.ring_rested[k] - S.ring_rest[k]:
             S.ring_rest[k] = S.ring_until[k]
             S.ring_rested[k] = until
