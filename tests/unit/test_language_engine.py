@@ -307,36 +307,6 @@ def test_many_rounds_draw_further_sleeps():
     assert differ(job(3, 300), FirstTwo(), engine._kernel) == {}
 
 
-@dataclass(frozen=True)
-class WorksOn(Own):
-    """Rank 0 goes through steps; the others work, and never end."""
-
-    def __call__(self, me):
-        if me.rank:
-            while True:
-                yield from me.work(seconds=1e-3)
-        for _ in me.steps():
-            yield from compute(me)
-            yield from me.update()
-
-
-@KERNELS
-@pytest.mark.parametrize("cores", [None, 1], ids=["one core each", "shared"])
-def test_works_that_no_other_rank_notices_are_one_event_where_none_shares_their_core(kernel, cores):
-    of = job(per_host=4, cores=cores)
-    runs = [
-        engine.Run(of, text, program_of(of, text), kernel) for text in (TEXTS["amb"](0.1, parts) for parts in (1, 8))
-    ]
-    assert all(len(run.result().ends_s) == 3 for run in runs)
-    few, many = (run.state.happened for run in runs)
-    assert many == few if cores is None else many > few + 8
-
-
-def test_a_rank_that_works_for_ever_lets_others_end_their_steps():
-    found = engine.run(job(2, 10**6, laws=Laws()), WorksOn(), is_over=lambda complete: complete >= 2)
-    assert found.ends_s[:2] == pytest.approx([9e-3, 18e-3])
-
-
 def test_one_file_for_cython_has_all_functions_of_the_kernel():
     text = building.source()
     for name in building.FILES:

@@ -37,12 +37,7 @@ def stops_at(S: State, t: int, status: int) -> int:
 
 
 def go_on(S: State, t: int) -> int:
-    """Obey the op-codes of text t until it waits or ends (DONE), or something is short.
-
-    Where texts run ahead, the clock is the text's own: work moves it, and one event is planned for all that no other rank notices.
-    """
-    since = S.now
-    most = S.text_count[t] + op.MOST_AHEAD
+    """Obey the op-codes of text t until it waits or ends (DONE), or something is short."""
     base = t * S.width
     at = S.text_at[t]
     jumps = 0
@@ -70,27 +65,12 @@ def go_on(S: State, t: int) -> int:
             jumps += 1
         else:
             S.text_at[t] = at - 1
-            waits: bool = S.now > since and (code >= op.BEGIN_STEP or S.text_count[t] >= most)
-            status = op.WAITS if waits else obey(S, t, code, row)
-            if status != op.DONE and S.now > since:
-                return comes_to(S, t, since)
+            status = obey(S, t, code, row)
             if status != op.DONE:
                 return op.DONE if status == op.WAITS else stops_at(S, t, status)
         if jumps > op.MOST_JUMPS:
             S.text_at[t] = at
             return stops_at(S, t, op.ENDLESS)
-
-
-def comes_to(S: State, t: int, since: float) -> int:
-    """Text t, which has run ahead since then, goes on where it is once the others have come there."""
-    until = S.now
-    S.now = since
-    S.text_device[t] = S.rank_device[S.text_rank[t]]
-    S.device_busy[S.text_device[t]] += 1
-    is_busy(S, t)
-    S.text_in[t] = op.COMPUTING
-    goes_on_at(S, t, until)
-    return op.DONE
 
 
 def obey(S: State, t: int, code: int, row: int) -> int:
@@ -299,28 +279,21 @@ def work(S: State, t: int, code: int, row: int) -> int:
             return op.SHORT_OF_SLEEPS
         S.rank_calls[rank] += 1
         x = S.sole_sleep if S.sole_sleep >= 0.0 else S.sleep[(which * S.sleeps + k) * S.ranks + rank]
-    if not x > 0.0:
-        return op.DONE
-    S.text_count[t] += 1
-    if code == op.SLEEP:
-        S.rank_has_slept[rank] = 1
-        x = x + S.oversleep_s
-    else:
-        x = x / S.rank_speed[rank]
-    if S.runs_ahead:
-        S.now += x
-        return op.DONE
-    if code == op.OVERHEAD and gets_in_line(S, t):
+    if x > 0.0:
+        S.text_count[t] += 1
+        if code == op.OVERHEAD and gets_in_line(S, t):
+            return op.WAITS
+        S.text_at[t] += 1
+        if code == op.SLEEP:
+            S.rank_has_slept[rank] = 1
+            is_busy(S, t)
+            S.text_work[t] = S.now
+            S.text_in[t] = op.SLEEPING
+            goes_on_at(S, t, S.now + (x + S.oversleep_s))
+        else:
+            compute(S, t, device, x / S.rank_speed[rank])
         return op.WAITS
-    S.text_at[t] += 1
-    if code == op.SLEEP:
-        is_busy(S, t)
-        S.text_work[t] = S.now
-        S.text_in[t] = op.SLEEPING
-        goes_on_at(S, t, S.now + x)
-    else:
-        compute(S, t, device, x)
-    return op.WAITS
+    return op.DONE
 
 
 def post(S: State, t: int, row: int) -> int:

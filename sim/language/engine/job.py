@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable
+from itertools import chain
 from types import ModuleType
 from typing import Any
 
@@ -112,8 +114,11 @@ class Run:
         codes = {row[0] for row in program.rows}
         starts = codes & {layout.START, layout.BESIDE} or job.message_background_s or job.local_background_s
         made, of_passes, of_work = devices(job)
-        shared = any(len({*ranks}) < n for ranks in (of_passes, of_work))
-        S.runs_ahead = not (starts or job.poll_s or shared)  # one thing after another on devices of its own
+        if not (
+            starts or job.poll_s
+        ):  # a rank computes one thing at a time: one that shares a device with none has no turns there
+            ranks_of = Counter(chain.from_iterable(map(set, zip(of_passes, of_work, strict=True))))
+            made = [one if ranks_of[k] > 1 else one._replace(turn_s=math.inf) for k, one in enumerate(made)]
         cores = [device.cores if 0 < device.turn_s < np.inf else 0 for device in made]
         bandwidths, levels = zip(*job.levels, strict=True)
         ports, steps = 2 * len(levels) * n, job.steps + 1  # one for ranks that go on when the last is over

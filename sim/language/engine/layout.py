@@ -14,8 +14,7 @@ from sim.platform import slow_start
 NONE = -1  # no text, no message, no rank
 
 # Op-codes. A row of the code is one of these and up to eight operands, named in the kernel where they are obeyed. An operand
-# of 0 or above is a register of the text, below 0 a constant: number -1 - operand. Before JUMP they reckon; before BEGIN_STEP nothing
-# that they do is noticed by another rank.
+# of 0 or above is a register of the text, below 0 a constant: number -1 - operand. Those before JUMP reckon.
 (
     MOVE, ADD, SUBTRACT, MULTIPLY, DIVIDE, FLOOR_DIVIDE, MODULO, EXCLUSIVE_OR, LESS, LESS_OR_EQUAL, EQUAL, UNEQUAL, LEAST, MOST,
     WHOLE, JUMP, JUMP_IF_NOT, REPEAT, PART, SLICE, NEW_LIST, APPEND, GET, SET, REMOVE, LENGTH, STEP, NOW, COMPUTED, ADDED,
@@ -47,7 +46,6 @@ KINDS = 16
 THREADS, PIECES = 2**20, 8  # numbers of the texts of background work; pieces of a round's
 MOST_AT_ONCE = 1_000_000  # events of each text without any time passing
 MOST_JUMPS = 2**27  # of a text's loops within one event
-MOST_AHEAD = 64  # works of a text for one event
 # Flags of a TAKE; LASTS: as long as something may come, or without waiting.
 NEWEST, UNTIL, SIZED, LASTS, AT_ONCE = 1, 2, 4, 8, 16
 NOT_YET = -2  # in place of a sender: nothing has come, but may; NONE: nothing comes
@@ -250,7 +248,6 @@ NUMBERS = {
     "may_overtake": int,
     "flows_since": float,  # until when they have gone on
     "look_due": float,
-    "runs_ahead": int,  # whether texts work before the clock is there, until another rank may notice
     "rings": int,  # whether they are gone around by one loop
     "ringing": int,  # the first text that is held in one
     "vector_items": float,  # of the weights
