@@ -154,13 +154,8 @@ class Run:
             for name, kind in names.items():
                 setattr(S, name, kind(getattr(of, name)))
         S.events, S.event_room, S.item_room, S.items_used = n, sizes["event"], sizes["item"], sum(lengths)
-        S.stages, S.spins, S.shortest_s, S.longest_s, S.waited_share = (
-            len(STAGES),
-            self.text.spins,
-            SHORTEST_S,
-            LONGEST_S,
-            SHARE,
-        )
+        S.stages, S.spins, S.waited_share = len(STAGES), self.text.spins, SHARE
+        S.shortest_s, S.longest_s = SHORTEST_S, LONGEST_S
         S.texts = S.left = n
         S.width, S.fixed_lists, S.own_lists, S.levels = program.width, known, program.own_lists, len(levels)
         S.free_text = S.free_message = S.ringing = S.running = NONE
