@@ -67,22 +67,22 @@ def go_around(S: State, n: int) -> None:
     items = items_of(S, S.ring_text[0])
     for k in range(n):
         S.ring_rank[k] = S.text_rank[S.ring_text[k]]
+        S.ring_near[k] = S.rank_host[S.ring_rank[k]] == S.rank_host[S.text_rank[S.ring_text[k + 1 if k + 1 < n else 0]]]
         S.ring_at[k] = S.text_work[S.ring_text[k]]
         S.ring_until[k] = S.ring_at[k]
         S.ring_idle[k] = 0.0
-        S.ring_rest[k] = 0.0
         S.ring_rested[k] = 0.0
         mine = part(items, k + 1, n) - part(items, k, n)
         S.ring_bytes[k] = S.header_bytes + mine * S.item_bytes
         S.ring_sum[k] = S.mix_base_s + S.mix_s * mine
-    for k in range(n):
-        S.ring_near[k] = S.rank_host[S.ring_rank[k]] == S.rank_host[S.ring_rank[k + 1 if k + 1 < n else 0]]
     S.happened += n * (n - 1) // 4  # as eight messages take about as long as an event
     for turn in range(2 * n - 2):
         sent = (2 * n - 1 - turn) % n  # by the first; of each rank the part that the one before it has sent comes
         for k in range(n):
-            passes_on(S, k, k + 1 if k + 1 < n else 0, S.ring_bytes[sent])
-            moves_meanwhile(S, k + 1 if k + 1 < n else 0)
+            right = k + 1 if k + 1 < n else 0
+            passes_on(S, k, right, S.ring_bytes[sent])
+            came = min(S.ring_there[right], S.ring_rested[right]) - max(S.ring_begin[right], S.ring_rest[right])
+            S.ring_idle[right] -= max(0.0, came)
             sent = sent + 1 if sent + 1 < n else 0
         for k in range(n):
             takes_in(S, k, k - 1 if k > 0 else n - 1, S.ring_bytes[sent - 1 if sent > 0 else n - 1])
@@ -139,19 +139,10 @@ def rests(S: State, k: int, until: float) -> None:
     """The k-th member is idle until then, if it has no more to do."""
     seconds = until - S.ring_until[k]
     if seconds > 0.0:
-        if S.ring_there[k] >= S.ring_rested[k] or seconds > S.ring_rested[k] - S.ring_rest[k]:
-            S.ring_rest[k] = S.ring_until[k]
-            S.ring_rested[k] = until
+        S.ring_rest[k] = S.ring_until[k]
+        S.ring_rested[k] = until
         S.ring_idle[k] += seconds
         S.ring_until[k] = until
-
-
-def moves_meanwhile(S: State, k: int) -> None:
-    """The k-th member was not idle in a rest as far as its next part came then."""
-    seconds = min(S.ring_there[k], S.ring_rested[k]) - max(S.ring_begin[k], S.ring_rest[k])
-    if seconds > 0.0:
-        S.ring_idle[k] -= seconds
-        S.ring_rest[k] += seconds
 
 
 def adds_up(S: State, k: int, seconds: float) -> None:
