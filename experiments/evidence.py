@@ -22,7 +22,7 @@ import numpy as np
 from experiments import figures
 from experiments.extrapolation import cores, scores, sizes
 from experiments.extrapolation.held import Held, Refused, by_source, mean_error
-from experiments.figures import CHOICE, HELD_OUT
+from experiments.figures import CHOICE, HELD_OUT, KEPT_BACK
 from experiments.kit import pages
 from sim.base.progress import Progress, advance
 from sim.sweeps import pools
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from experiments.extrapolation.one_host import Asked
 
-TAKES_S = {CHOICE: 520, HELD_OUT: 380, "networks": 40, "by name": 60}  # on 2 quiet cores, for the time left
+TAKES_S = {CHOICE: 520, HELD_OUT: 440, "networks": 40, "by name": 60}  # on 2 quiet cores, for the time left
 LARGEST = {"bert": 2, "imagenet": 2, "cifar10": 4, "deepspeech2": 4}  # hosts of T4 GPUs that are fitted, in a table
 T4_TITLE = "T4, fitted on 1 and 2 hosts (CIFAR-10, DeepSpeech2: 1 to 4)"
 BAD, USUAL = "published because scaling was bad", "documentation and benchmarks"
@@ -63,8 +63,8 @@ def of_splits(held_out: bool | None) -> tuple[list[Held], list[str | Table]]:
     """The rows of all sources for choices, and what is shown of these and, if it is asked for, of those that are held out."""
     chosen: list[Held] = []
     shown: list[str | Table] = []
-    for split in (CHOICE, HELD_OUT)[: 1 + bool(held_out)]:
-        rows, refused = sizes.predicted(sizes.series_of(split), pools.of_size(None), TAKES_S[split])
+    for split in (CHOICE, HELD_OUT, KEPT_BACK)[: 3 if held_out else 1]:
+        rows, refused = sizes.predicted(sizes.series_of(split), pools.of_size(None), TAKES_S.get(split, 0.0))
         chosen = chosen or rows
         shown.append(scores.table(f"Further sources, {split}", rows, lambda row: row.source))
         shown += scores.marks(split, rows)

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FOLDER = Path(__file__).parent
-CHOICE, HELD_OUT, LISTED = "choice", "held out", "listed"
+CHOICE, HELD_OUT, KEPT_BACK = "choice", "held out", "kept back"
 
 
 class Source(NamedTuple):
@@ -17,14 +17,12 @@ class Source(NamedTuple):
 
     Args:
         cluster: the machines; sources of one cluster are in one split.
-        split: CHOICE, or HELD_OUT of every choice until the end, or LISTED: predicted by nobody for now.
+        split: CHOICE, or HELD_OUT of every choice, or KEPT_BACK: predicted once, after all choices.
         module: of experiments.extrapolation, which has its figures; empty if they are in sizes/NAME.csv.
         before: whether its cluster was in a choice before the list was made.
         network: of a host, as it is called; empty if nobody says.
         gpu: by its name in the catalogue, of rates of one GPU that no share of a peak was learned from; empty of other sources.
-        becomes: of a source that is LISTED, CHOICE or HELD_OUT, which it is later.
-        kept_back: whether a source that is LISTED stays so until the end, whatever it becomes then.
-        published_because: of a source that is or was LISTED, "scaling" if its rows were published because it was bad, or "benchmark".
+        published_because: of sources that were listed together, "scaling" if rows were published because it was bad, or "benchmark".
     """
 
     name: str
@@ -34,8 +32,6 @@ class Source(NamedTuple):
     before: bool = False
     network: str = ""
     gpu: str = ""
-    becomes: str = ""
-    kept_back: bool = False
     published_because: str = ""
 
 

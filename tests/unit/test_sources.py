@@ -18,7 +18,7 @@ from calibration.scaling import fitting
 from experiments import evidence, figures
 from experiments.extrapolation import scores, sizes, t4
 from experiments.extrapolation.held import Held, Refused
-from experiments.figures import CHOICE, HELD_OUT, LISTED
+from experiments.figures import CHOICE, HELD_OUT, KEPT_BACK
 from sim import run, zoo
 from sim.answers.extrapolation import Unknown
 from sim.platform import other_sizes
@@ -58,7 +58,7 @@ tacotron2_152 torch_xpu_1623
 """
 
 
-KEPT_BACK = """
+LAST = """
 benchpress_160 byteps_59 caffe_2903 espnet_3583 fastpitch_dgx1 fastpitch_dgx_a100 horovod_998
 mmagic_879 mxnet_5845 paddle_3137 rossum_7gforce rossum_nv24
 """
@@ -67,32 +67,21 @@ mmagic_879 mxnet_5845 paddle_3137 rossum_7gforce rossum_nv24
 def test_the_split_is_that_of_the_rule():
     """Named here, too: a source that was moved after its predictions were seen would have to be moved in two files."""
     for source in SOURCES:
-        assert (source.becomes or source.split) == (CHOICE if source.before else by_rule(source.cluster)), source.name
-    held = [source.name for source in SOURCES if source.split == HELD_OUT]
-    assert sorted(held) == WITHHELD.split()
-    assert len(held) >= sum(not source.before and source.split != LISTED for source in SOURCES) / 3
-
-
-def test_sources_that_are_listed_follow_their_rule_and_are_predicted_by_nobody(monkeypatch):
-    monkeypatch.setattr(sizes, "of_source", lambda name, *_: iter([sizes.Series(name, "", "", 0.0, None)]))
-    monkeypatch.setattr(sizes, "spread", list)
-    predicted = {one.source for split in (CHOICE, HELD_OUT) for one in sizes.series_of(split)}
-    for source in SOURCES:
-        listed = source.split == LISTED
-        assert bool(source.becomes) == listed, source.name
-        assert source.kept_back == (bool(source.published_because) and digit(source.cluster, 1) < 6), source.name
-        assert source.kept_back or not listed, source.name
+        kept = bool(source.published_because) and digit(source.cluster, 1) < 6
+        rule = CHOICE if source.before else by_rule(source.cluster)
+        assert source.split == (KEPT_BACK if kept else rule), source.name
         assert source.published_because in ("", "scaling", "benchmark"), source.name
-        elsewhere = source.module or source.network or source.gpu or source.name in predicted
-        assert not (listed and elsewhere), source.name
+        assert not (kept and (source.module or source.network or source.gpu)), source.name
+    for split, names in ((HELD_OUT, WITHHELD), (KEPT_BACK, LAST)):
+        assert sorted(source.name for source in SOURCES if source.split == split) == names.split()
+    assert len(WITHHELD.split()) >= sum(not source.before and source.split != KEPT_BACK for source in SOURCES) / 3
 
 
-def test_a_third_of_the_sources_that_were_listed_wait_until_the_end():
+def test_of_the_sources_that_were_listed_together_a_third_waited_until_the_end():
     listed = [source for source in SOURCES if source.published_because]
-    assert sorted(source.name for source in listed if source.kept_back) == KEPT_BACK.split()
     bad = [source for source in listed if source.published_because == "scaling"]
     for some in (listed, bad):
-        assert 0.2 < sum(source.kept_back for source in some) / len(some) < 0.5
+        assert 0.2 < sum(source.split == KEPT_BACK for source in some) / len(some) < 0.5
     assert len(listed) >= 24
     assert len(bad) >= 14
 
@@ -100,7 +89,8 @@ def test_a_third_of_the_sources_that_were_listed_wait_until_the_end():
 def test_sources_of_one_cluster_go_together():
     splits: dict[str, set] = {}
     for source in SOURCES:
-        splits.setdefault(source.cluster, set()).add((source.becomes or source.split, source.before))
+        if source.split != KEPT_BACK:
+            splits.setdefault(source.cluster, set()).add((source.split, source.before))
     assert all(len(found) == 1 for found in splits.values())
     assert len(splits["EC2 p3.16xlarge"]) == 1
 
@@ -268,7 +258,7 @@ def test_sources_that_are_held_out_are_predicted_only_if_it_is_asked_for(monkeyp
     assert asked == [CHOICE]
     assert shown[0].title == "Further sources, choice"
     _, shown = evidence.of_splits(held_out=True)
-    assert asked[1:] == [CHOICE, HELD_OUT]
+    assert asked[1:] == [CHOICE, HELD_OUT, KEPT_BACK]
     assert any(
         str(part).startswith("1 further sources, held out: 90 % intervals hold of rows 100.0%") for part in shown
     )
