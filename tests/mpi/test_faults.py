@@ -22,13 +22,12 @@ from pathlib import Path
 
 import psutil
 import pytest
-from processes import Mark, until
+from processes import ROOT, Mark, until
 
 from sim.recording import traces
 from sim.recording.traces import HEADER_FILE, Activity
 
 pytestmark = pytest.mark.tensorflow
-ROOT = Path(__file__).parents[2]
 ENDS_S = 600  # after the signal, of a run that it ends; a guard, far above the seconds that it takes
 GOES_ON_S = 1200  # of a run that goes on to its end
 GONE_S = 600  # of its processes after the run; a guard likewise

@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from processes import ROOT
 
 from real.launching import mpirun
 from sim.texts import TEXTS
 
-ROOT = Path(__file__).parents[2]
 # What trains depends on when; of ps-layers, which weights still come.
 BY_THE_CLOCK = {"amb", "amb-dg", "kbatch-async", "ps-async", "ps-backup", "ps-layers", "ps-ssp", "ps-sync"}
 SAID = re.compile(r"^weights\s+within (\S+) of those in simulated time; ([\d,]+) samples, simulated ([\d,]+)$", re.M)

@@ -6,17 +6,16 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 from alike import trained
+from processes import ROOT
 
 from sim.answers.outcome import of_trace
 from sim.recording.conformance import gradients
 from sim.recording.traces import read
 
-ROOT = Path(__file__).parents[2]
 STEPS, WARMUP, WORKERS, BATCH = 4, 1, 2, 32
 JOB = f"--runtime mpi --engine numpy --workload mlp --optimiser mom --workers {WORKERS} --batch {BATCH} --steps {STEPS} --warmup {WARMUP}"
 FMB = "sim.texts.fmb:FixedMinibatch"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
+from processes import ROOT
 
 from real.learning.learning import learn
 from real.learning.train import train
@@ -20,7 +20,6 @@ from sim.recording.curves import curves
 from sim.recording.traces import read
 
 pytestmark = [pytest.mark.mpi, pytest.mark.tensorflow]
-ROOT = Path(__file__).parents[2]
 JOB = ["--steps", "4", "--warmup", "2", "--stragglers", "exponential(mean=2ms)", "--seed", "3"]
 EVALUATED = ["--test-size", "100", "--evaluate-every", "2"]
 MLP = ["--workload", "mlp", "--batch", "16", "--engine", "numpy"]

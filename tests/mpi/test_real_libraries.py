@@ -7,18 +7,16 @@ import os
 import subprocess
 import sys
 from importlib.util import find_spec
-from pathlib import Path
 
 import numpy as np
 import pytest
 from alike import ends_alike, trained
-from processes import under_mpirun
+from processes import ROOT, under_mpirun
 
 from calibration.importers import horovod_timeline
 from sim.recording.traces import read
 
 pytestmark = [pytest.mark.mpi, pytest.mark.tensorflow]
-ROOT = Path(__file__).parents[2]
 WITHOUT_HOROVOD = pytest.mark.skipif(find_spec("horovod") is None, reason="Horovod is not installed: `make horovod`")
 RANKS, ROUNDS, BATCH = 3, 8, 32
 JOB = ["--workload", "mlp", "--batch", BATCH, "--steps", 6, "--warmup", 2, "--optimiser", "sgd", "--stragglers"]

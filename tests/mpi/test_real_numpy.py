@@ -7,13 +7,12 @@ import os
 import shlex
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from processes import ROOT
 
 from sim.recording import traces
 
-ROOT = Path(__file__).parents[2]
 SMALL = shlex.split("--batch 32 --steps 6 --warmup 1 --stragglers none --optimiser mom --workers 2")
 PROTOCOLS = {
     "fmb": "--workload mlp --test-size 50 --evaluate-every 3",

@@ -7,16 +7,15 @@ import os
 import shlex
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from processes import ROOT
 
 from real.launching import mpirun as launch
 from sim.recording import traces
 from sim.recording.curves import curves
 
 pytestmark = pytest.mark.tensorflow
-ROOT = Path(__file__).parents[2]
 NUMPY = ["--engine", "numpy"]  # where any engine will do; it starts at once
 SMALL = shlex.split("--workload mlp --batch 32 --steps 20 --warmup 2 --stragglers niagara*0.001 --json --quiet")
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from pathlib import Path
 
 import private_slurm
 import pytest
+from processes import ROOT
 
 from calibration import fit
 from sim.platform import cluster
 
 pytestmark = pytest.mark.tensorflow
-ROOT = Path(__file__).parents[2]
 SCRIPTS = ROOT / "examples" / "slurm"
 TRAIN = """import os, time
 from trainsim import Recorder

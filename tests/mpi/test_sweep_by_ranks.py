@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pandas as pd
 import pyarrow.parquet as pq
+from processes import ROOT
 
 from real.launching import mpirun as launch
 
-ROOT = Path(__file__).parents[2]
 GRID = 'schema = "sweep/1"\n[options]\nprotocol = ["amb", "ps-async"]\nworkers = [1, 2, 3]\n'
 GRID += 'workload = "mlp"\nsteps = 4\nwarmup = 1\nreplications = 2\n[[scenarios]]\nseed = [0, 1]\n'
 LEFT = 5

@@ -6,10 +6,10 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
+from processes import ROOT
 
 from calibration import probes
 from sim.answers.outcome import of_trace, staleness_of
@@ -17,7 +17,6 @@ from sim.recording import traces
 from sim.recording.curves import curves
 
 pytestmark = pytest.mark.tensorflow
-ROOT = Path(__file__).parents[2]
 MODEL = ["--workload", "mlp", "--warmup", "5"]
 SMALL = [*MODEL, "--stragglers", "none"]
 GUARD_S = 1200  # far above what anything here takes

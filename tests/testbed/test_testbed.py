@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from processes import until
+from processes import ROOT, until
 
 from calibration import probes
 from real.launching import shaping, testbed
@@ -22,7 +22,6 @@ from sim.answers.outcome import of_trace
 from sim.model import workload
 from sim.recording import traces
 
-ROOT = Path(__file__).parents[2]
 RATE, PAYLOAD = 12.5e6, 0.957  # 100 Mbit/s; what Ethernet's, IP's and TCP's headers leave of it
 JOB = ["--workload", "toy_fc", "--batch", "16", "--stragglers", "none", "--optimiser", "sgd", "--quiet"]
 

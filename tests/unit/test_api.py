@@ -5,10 +5,10 @@ import json
 import math
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
+from processes import ROOT
 
 from sim import protocols
 from sim.base.errors import WrongSetting
@@ -25,8 +25,6 @@ from sim.run import main
 from sim.simulation import simulate
 from sim.stragglers import read as read_stragglers
 from sim.sweep import sweep
-
-ROOT = Path(__file__).parents[2]
 
 
 def job(protocol="amb", **settings):

@@ -8,8 +8,8 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from processes import ROOT
 
-ROOT = Path(__file__).parents[2]
 MAY_IMPORT = {
     "sim": set(),
     "real": {"sim"},

@@ -3,11 +3,10 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from processes import ROOT
 
-ROOT = Path(__file__).parents[2]
 INNER = ("sim", "real", "calibration", "experiments")
 COPIED = (*INNER, "trainsim", "setup.py", "setup.cfg", "pyproject.toml", "README.md", "LICENSE")
 PROGRAM = """

@@ -7,14 +7,13 @@ import shlex
 import subprocess
 import sys
 from importlib import import_module
-from pathlib import Path
 
 import pytest
+from processes import ROOT
 from test_architecture import HEAVY
 
 from sim import command
 
-ROOT = Path(__file__).parents[2]
 COMMANDS = (
     *("sim.run", "sim.sweep", "sim.plan", "sim.timeline", "sim.plot", "sim.protocols.check", "sim.workloads"),
     *("sim.hosts", "calibration.fit", "calibration.check", "calibration.slow", "experiments.run"),

@@ -2,11 +2,10 @@
 
 import doctest
 from importlib import import_module
-from pathlib import Path
 
 import pytest
+from processes import ROOT
 
-ROOT = Path(__file__).parents[2]
 PACKAGES = ("sim", "real", "calibration", "experiments", "trainsim")
 WITH_EXAMPLES = [
     ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")

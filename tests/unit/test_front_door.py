@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from processes import ROOT
 
 import trainsim
 from calibration import check as checking
@@ -18,7 +19,6 @@ from sim import plan as planning
 from sim import run, simulation
 from sim.base.errors import WrongSetting
 
-ROOT = Path(__file__).parents[2]
 JOB = ("--protocol=amb", "--set=partitions=8", "--workload=mnist", "--workers=3", "--steps=8", "--replications=3")
 SLOW = "--stragglers=niagara*0.01"
 

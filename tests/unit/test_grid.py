@@ -1,15 +1,13 @@
 """The scenarios of a sweep, from a file and from a command line."""
 
-from pathlib import Path
-
 import pandas as pd
 import pytest
+from processes import ROOT
 
 from sim import options, sweep
 from sim.base.errors import WrongSetting
 from sim.sweeps import grid, jobs
 
-ROOT = Path(__file__).parents[2]
 HEAD = 'schema = "sweep/1"\n'
 
 

@@ -14,12 +14,12 @@ from types import SimpleNamespace
 
 import pandas as pd
 import pytest
+from processes import ROOT
 
 from sim import command
 from sim.base import files
 from sim.recording import traces
 
-ROOT = Path(__file__).parents[2]
 QUICK = ("--steps", "2", "--replications", "1", "--stragglers", "none")
 WRITES = {  # by command and option: the words around a file's name, and its ending
     ("sim.run", "--trace"): ([], ".jsonl"),

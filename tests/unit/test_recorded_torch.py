@@ -7,13 +7,13 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from processes import ROOT
 
 from calibration import check, fit
 from sim.model import workload
 from sim.platform import cluster
 from sim.recording import traces
 
-ROOT = Path(__file__).parents[2]
 pytestmark = [
     pytest.mark.processes,
     pytest.mark.skipif(find_spec("torch") is None, reason="PyTorch is not installed: make torch"),

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from processes import ROOT
 
 from calibration import checks
 from sim.answers.outcome import of_trace
@@ -21,7 +22,6 @@ from trainsim.recording import place
 from trainsim.recording.samples import Samples
 from trainsim.recording.steps import Call, Iteration, Pause, Steps, rows
 
-ROOT = Path(__file__).parents[2]
 LAUNCHED = [*(name for name, _ in place.LAUNCHERS), *(name for _, names in place.LAUNCHERS for name in names)]
 
 

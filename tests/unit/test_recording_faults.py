@@ -9,17 +9,16 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import pytest
+from processes import ROOT
 
 from sim.base.errors import RunFailed, WrongSetting
 from sim.recording import traces
 from trainsim import Recorder
 from trainsim.recording import place
 
-ROOT = Path(__file__).parents[2]
 FULL = OSError(28, "No space left on device")
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+from processes import ROOT
 from test_outputs import child, end, limited
 
 from sim import options, protocols
@@ -28,7 +29,6 @@ from sim.sweep import main, sweep, swept
 from sim.sweeps import grid, jobs, pools, results
 from sim.sweeps.results import ANSWERED, ASKED, SETTING, Results
 
-ROOT = Path(__file__).parents[2]
 ONE_GO = {"processes": 1, "replications": 2}
 LINE = ["--workload", "mlp", "--steps", "4", "--warmup", "1", "--replications", "2"]
 

@@ -9,6 +9,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from processes import ROOT
 
 from experiments.run import QUESTIONS
 from sim import command, stragglers
@@ -20,7 +21,6 @@ from sim.version import VERSION
 from trainsim import listing, main
 from trainsim.commands import COMMANDS
 
-ROOT = Path(__file__).parents[2]
 DRAWING = ("plot", "timeline")  # whose modules are made of arrays
 REGISTRIES = {
     "protocols": PROTOCOLS,

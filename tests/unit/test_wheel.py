@@ -5,14 +5,13 @@ import runpy
 import sys
 from importlib import import_module
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 import setuptools
+from processes import ROOT
 
 from sim.base import own
 
-ROOT = Path(__file__).parents[2]
 INNER = {"sim", "real", "calibration", "experiments"}
 
 
