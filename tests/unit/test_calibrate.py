@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import event
 import pytest
+from test_commands import refused
 
 from real import calibrate, campaign
 from real import calibration_plan as plan
 from real.calibration_plan import Asked
 from real.cells import Cell, refusal
-from sim import command
 from sim.answers import notes, outcome
 from sim.platform.cluster import one_rank_a_host
 from sim.protocols import PROTOCOLS
@@ -87,15 +87,12 @@ WRONG = {
 
 
 @pytest.mark.parametrize("what", WRONG)
-def test_it_refuses_in_one_line_before_anything_is_measured(what, tmp_path, monkeypatch, capsys):
+def test_it_refuses_in_one_line_before_anything_is_measured(what, tmp_path, monkeypatch, here):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").touch()
     words, said = WRONG[what]
     line = [*([] if "--workload" in words else ["--workload", "mlp"]), *words, "-o", "profile.toml"]
-    with pytest.raises(SystemExit) as ended:
-        command.run("real.calibrate", lambda: calibrate.main(line))
-    out, err = capsys.readouterr()
-    assert (ended.value.code, out, err.count("\n")) == (2, "", 1), err
+    err = refused(here("real.calibrate", *line))
     assert all(word in err for word in said), err
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 

@@ -4,9 +4,10 @@ import dataclasses
 import re
 
 import pytest
+from test_commands import refused
 
 from real.run import drifted
-from sim import command, protocols
+from sim import protocols
 from sim.language.engine import job as engine
 from sim.protocols import check
 from sim.recording import conformance
@@ -38,16 +39,15 @@ REFUSED = GATHERS.replace("me.steps():", "me.steps():\n            assert f'{me.
 
 
 @pytest.fixture
-def checked(module, capsys):
+def checked(module, here):
     """Checks a class without a real run: the exit code, what was printed, and what was complained of."""
 
     def check_text(text: str, *options: str) -> tuple[int, str, str]:
         return check_name(f"{module(HEAD + text)}:Own", *options)
 
     def check_name(name: str, *options: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            command.run(check.PROGRAM, lambda: check.main([name, *options]))
-        return ended.value.code, *capsys.readouterr()
+        done = here(check.PROGRAM, name, *options)
+        return done.returncode, done.stdout, done.stderr
 
     check_text.name = check_name
     return check_text
@@ -188,12 +188,8 @@ def test_what_a_text_trains_is_beside_its_definition(name, said):
         ([], "MODULE:CLASS"),
     ],
 )
-def test_a_wrong_setting_is_one_line(capsys, words, expected):
-    with pytest.raises(SystemExit) as ended:
-        command.run(check.PROGRAM, lambda: check.main(words))
-    said, complaint = capsys.readouterr()
-    assert (ended.value.code, said, complaint.count("\n")) == (2, "", 1)
-    assert expected in complaint
+def test_a_wrong_setting_is_one_line(here, words, expected):
+    assert expected in refused(here(check.PROGRAM, *words))
 
 
 COMPUTE = "yield from compute(me)"

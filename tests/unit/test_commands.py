@@ -6,13 +6,10 @@ import re
 import shlex
 import subprocess
 import sys
-from importlib import import_module
 
 import pytest
 from processes import ROOT
 from test_architecture import HEAVY
-
-from sim import command
 
 COMMANDS = (
     *("sim.run", "sim.sweep", "sim.plan", "sim.timeline", "sim.plot", "sim.protocols.check", "sim.workloads"),
@@ -29,21 +26,6 @@ def run(module: str, *options, cwd=ROOT, **environment) -> subprocess.CompletedP
     environment = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
     line = [sys.executable, "-m", module, *map(str, options)]
     return subprocess.run(line, capture_output=True, text=True, env=environment, cwd=cwd, timeout=300, check=False)
-
-
-@pytest.fixture
-def here(capsys):
-    """Runs a command without a process of its own, which takes half a second to start."""
-
-    def run_here(module: str, *options) -> subprocess.CompletedProcess:
-        words, code = [str(option) for option in options], 0
-        try:
-            command.run(module, lambda: import_module(module).main(words))
-        except SystemExit as end:
-            code = end.code or 0
-        return subprocess.CompletedProcess([module, *words], code, *capsys.readouterr())
-
-    return run_here
 
 
 def refused(done: subprocess.CompletedProcess) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 import pytest
-from test_commands import here  # noqa: F401 a fixture
 
 from sim.base.errors import WrongSetting
 from sim.model import modules, workload
@@ -78,7 +77,7 @@ def test_another_file_in_json(config, tmp_path):
         made(tmp_path, config)
 
 
-def test_the_command_writes_the_model_and_says_what_was_cut(tmp_path, monkeypatch, here):  # noqa: F811
+def test_the_command_writes_the_model_and_says_what_was_cut(tmp_path, monkeypatch, here):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "config.json").write_text(json.dumps(LLAMA))
     done = here("sim.workloads", "from", "config.json", "-o", "made.toml")

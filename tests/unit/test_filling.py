@@ -4,7 +4,7 @@ import json
 
 import pandas as pd
 import pytest
-from test_commands import here, refused  # noqa: F401 here is a fixture
+from test_commands import refused
 
 from sim import options, run, simulated_options
 from sim.answers import worth
@@ -95,7 +95,7 @@ def test_a_model_of_ones_own_on_gpus_is_trained_as_most_are(folder):
     assert described("--workload", "mine.toml", "--cluster", "cpu.toml", "--workers", "2").protocol == job.protocol
 
 
-def test_the_answer_says_what_was_assumed_and_in_what_it_can_be_counted(folder, here):  # noqa: F811
+def test_the_answer_says_what_was_assumed_and_in_what_it_can_be_counted(folder, here):
     words = ["--workload", "large.toml", "--cluster", "p4d.24xlarge*1", "--replications", 1, "--steps", 2]
     answer = json.loads(here("sim.run", *words, "--json").stdout)
     note = "assumed, as nobody said: --protocol ddp (PyTorch's DDP"
@@ -112,7 +112,7 @@ def test_the_answer_says_what_was_assumed_and_in_what_it_can_be_counted(folder, 
     assert not any(word in plain for word in ("tokens", "USD", "MFU", "nobody said"))
 
 
-def test_nothing_has_a_price_where_nothing_is_known(folder, here):  # noqa: F811
+def test_nothing_has_a_price_where_nothing_is_known(folder, here):
     words = ["--workload", "resnet50", "--cluster", "p3.8xlarge*4", "--batch", 8, "--replications", 3, "--steps", 2]
     words += ["--protocol", "horovod", "--what-if", "batch=9"]
     page = here("sim.run", *words).stdout
@@ -136,7 +136,7 @@ def test_nothing_is_said_of_what_is_not_known(folder):
     assert worth.of(two, 100.0)["mfu"]["peak_flops_per_s"] == pytest.approx(2 * 15.7e12)  # of GPUs with a worker
 
 
-def test_hosts_are_swept_with_a_worker_in_every_slot(folder, here):  # noqa: F811
+def test_hosts_are_swept_with_a_worker_in_every_slot(folder, here):
     words = ["--workload", "large.toml", "--cluster", "p4d.24xlarge", "--steps", 2, "--replications", 1]
     done = here("sim.sweep", *words, "--hosts", "1,2,0", "-o", "hosts.parquet")
     rows = pd.read_parquet("hosts.parquet")
@@ -170,7 +170,7 @@ def test_hosts_are_swept_with_a_worker_in_every_slot(folder, here):  # noqa: F81
         (["--what-if", "hosts=2"], "nothing without --cluster"),
     ],
 )
-def test_what_cannot_be_is_one_line(folder, here, words, said):  # noqa: F811
+def test_what_cannot_be_is_one_line(folder, here, words, said):
     assert said in refused(here("sim.run", *words))
 
 
@@ -189,7 +189,7 @@ def test_gradients_are_summed_in_the_bytes_that_the_model_says(folder, gradients
     assert any("go to servers, or the master, in float32" in note for note in noted) == (times == 2)
 
 
-def test_a_plan_needs_no_other_price_than_that_of_the_file(folder, here):  # noqa: F811
+def test_a_plan_needs_no_other_price_than_that_of_the_file(folder, here):
     words = ["--samples-per-s", 1, "--hosts", "cpu.toml", "--workload", "mlp", "--counts", 2]
     words += ["--protocols", "allreduce"]
     plan = json.loads(here("sim.plan", *words, "--json").stdout)

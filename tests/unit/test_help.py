@@ -5,9 +5,9 @@ import re
 from importlib import import_module
 
 import pytest
-from test_commands import COMMANDS
+from test_commands import COMMANDS, refused
 
-from sim import command, stragglers
+from sim import stragglers
 from sim.base.errors import nearest
 from sim.command import PIPED_COLUMNS
 from sim.model import workload
@@ -42,24 +42,15 @@ MEANT = {
 }
 
 
-@pytest.fixture
-def said(capsys):
-    """What a command that ends at once says."""
-
-    def say(module: str, words: list[str], code: int = 2) -> str:
-        with pytest.raises(SystemExit) as ended:
-            command.run(module, lambda: import_module(module).main(words))
-        out, err = capsys.readouterr()
-        assert ended.value.code == code
-        assert (err if code == 0 else out) == ""
-        return out if code == 0 else err
-
-    return say
+def help_of(module: str, here) -> str:
+    done = here(module, "--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
 
 
 @pytest.mark.parametrize("module", COMMANDS)
-def test_no_default_is_empty_or_said_twice(module, said):
-    text = said(module, ["--help"], 0)
+def test_no_default_is_empty_or_said_twice(module, here):
+    text = help_of(module, here)
     assert "default: None" not in text
     assert "default: False" not in text
     assert "default: []" not in text
@@ -74,49 +65,45 @@ def defaults(module: str) -> list:
 
 
 @pytest.mark.parametrize("module", ["sim.run", "sim.sweep", "real.run"])
-def test_names_are_those_of_the_registries(module, said, monkeypatch):
+def test_names_are_those_of_the_registries(module, here, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    text = " ".join(said(module, ["--help"], 0).split())
+    text = " ".join(help_of(module, here).split())
     for names in (PROTOCOLS, workload.NAMED, stragglers.NAMED):
         assert ", ".join(names) in text
 
 
 @pytest.mark.parametrize("module", COMMANDS)
-def test_help_that_is_piped_is_wide(module, said, monkeypatch):
+def test_help_that_is_piped_is_wide(module, here, monkeypatch):
     monkeypatch.delenv("COLUMNS", raising=False)
-    wide = max(len(line) for line in said(module, ["--help"], 0).splitlines())
+    wide = max(len(line) for line in help_of(module, here).splitlines())
     monkeypatch.setenv("COLUMNS", "20")
-    narrow = max(len(line) for line in said(module, ["--help"], 0).splitlines())
+    narrow = max(len(line) for line in help_of(module, here).splitlines())
     assert narrow <= wide
     assert wide <= PIPED_COLUMNS or module == "experiments.run"  # whose questions are lines of their own
 
 
 @pytest.mark.parametrize("module", REPEATED)
-def test_an_option_is_given_once(module, said):
-    line = said(module, REPEATED[module])
+def test_an_option_is_given_once(module, here):
+    line = refused(here(module, *REPEATED[module]))
     assert line.startswith(f"{module}: ")
     assert "given twice" in line
-    assert line.count("\n") == 1
 
 
-def test_a_setting_is_given_once(said):
-    assert "each setting once" in said(
-        "sim.run", ["--protocol", "amb", "--set", "partitions=2", "--set", "partitions=3"]
-    )
-    assert "partitions" not in said("sim.run", ["--protocol", "amb", "--set", "partitions=2", "--seed", "-1"])
+def test_a_setting_is_given_once(here):
+    line = ["sim.run", "--protocol", "amb", "--set", "partitions=2"]
+    assert "each setting once" in refused(here(*line, "--set", "partitions=3"))
+    assert "partitions" not in refused(here(*line, "--seed", "-1"))
 
 
 @pytest.mark.parametrize("what", MEANT)
-def test_the_nearest_name_is_asked_for(what, said):
+def test_the_nearest_name_is_asked_for(what, here):
     words, name = MEANT[what]
-    line = said("sim.run", words)
-    assert f"did you mean {name}?" in line
-    assert line.count("\n") == 1
+    assert f"did you mean {name}?" in refused(here("sim.run", *words))
 
 
 @pytest.mark.parametrize("option", ["--protocol", "--set", "--workers"])
-def test_two_dashes_are_no_value(option, said):
-    assert said("sim.run", [f"{option}=--"]).startswith(f"sim.run: {option}: given '--'")
+def test_two_dashes_are_no_value(option, here):
+    assert refused(here("sim.run", f"{option}=--")).startswith(f"sim.run: {option}: given '--'")
 
 
 def test_what_is_like_nothing_is_not_guessed_at():
@@ -124,19 +111,19 @@ def test_what_is_like_nothing_is_not_guessed_at():
 
 
 @pytest.mark.parametrize("module", ["real.run", "real.probe", "real.campaign"])
-def test_a_command_without_mpi_complains_under_its_own_name(module, said, monkeypatch, tmp_path):
+def test_a_command_without_mpi_complains_under_its_own_name(module, here, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "cells.json").write_text(json.dumps([["--trace", "t.parquet"]]))
     monkeypatch.setattr("sim.base.home.find_spec", lambda module: module not in ("tensorflow", "mpi4py") or None)
     words = {"real.probe": ["-o", "p.json"], "real.campaign": ["cells.json"]}
-    line = said(module, words.get(module, []))
+    line = refused(here(module, *words.get(module, [])))
     assert re.match(rf"{module}: this needs (tensorflow|mpi4py): pip install ", line)
 
 
-def test_a_cell_is_named_by_its_number(said, tmp_path):
+def test_a_cell_is_named_by_its_number(here, tmp_path):
     file = tmp_path / "cells.json"
     file.write_text(json.dumps([["--trace", "t.parquet"], ["--trace", "u.parquet", "--workers", "two"]]))
-    assert said("real.campaign", [str(file)]).startswith(f"real.campaign: {file}: cell 2: --workers: given 'two'")
+    assert refused(here("real.campaign", file)).startswith(f"real.campaign: {file}: cell 2: --workers: given 'two'")
 
 
 def test_a_parser_reads_one_line_after_another():

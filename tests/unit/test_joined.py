@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from nccl_texts import text
-from test_commands import here, refused  # noqa: F401 here is a fixture
+from test_commands import refused
 from tomli_w import dumps
 from torch_traces_of import ring_us, trace, write
 
@@ -48,13 +48,13 @@ TWO = ["torch=t32,batch=32", "torch=t64,batch=64"]
 NET = ["--workload", "net.toml"]
 
 
-def fitted(here, *words) -> str:  # noqa: F811
+def fitted(here, *words) -> str:
     done = here("calibration.fit", *words, *NET, "-o", "p.toml")
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
-def test_each_source_tells_what_it_measured(logs, here):  # noqa: F811
+def test_each_source_tells_what_it_measured(logs, here):
     said = fitted(here, *TWO, "nccl-tests=links.txt")
     assert "nccl-tests links.txt: links, 10.01 Gbit/s, 20 us" in said
     assert "torch t64, batch 64: computing" in said
@@ -70,7 +70,7 @@ def test_each_source_tells_what_it_measured(logs, here):  # noqa: F811
 
 
 @pytest.mark.slow
-def test_a_check_takes_what_a_fit_takes(logs, here):  # noqa: F811
+def test_a_check_takes_what_a_fit_takes(logs, here):
     fitted(here, *TWO, "nccl-tests=links.txt")
     done = here("calibration.check", "p.toml", *TWO, "nccl-tests=links.txt", *NET, "--json")
     jobs = json.loads(done.stdout)["jobs"]
@@ -88,7 +88,7 @@ def test_a_check_takes_what_a_fit_takes(logs, here):  # noqa: F811
     assert here("calibration.check", "p.toml", "nccl-tests=slow.txt", *NET[:0]).returncode == 1
 
 
-def test_a_job_on_the_profile_is_by_default_one_of_its_runs(logs, here):  # noqa: F811
+def test_a_job_on_the_profile_is_by_default_one_of_its_runs(logs, here):
     fitted(here, *TWO)
     words = [*NET, "--cluster", "p.toml", "--batch", 64, "--steps", 5, "--replications", 1, "--json"]
     answer = json.loads(here("sim.run", *words).stdout)
@@ -98,13 +98,13 @@ def test_a_job_on_the_profile_is_by_default_one_of_its_runs(logs, here):  # noqa
     assert answer["step_s"]["mean"] == pytest.approx(STEP_S[64], rel=0.01)
 
 
-def test_sources_that_contradict_one_another_are_named(logs, here):  # noqa: F811
+def test_sources_that_contradict_one_another_are_named(logs, here):
     said = fitted(here, TWO[0], "nccl-tests=slow.txt")
     assert "sources contradict one another: torch t32, batch 32 by more than 10%" in said
 
 
 @pytest.mark.slow
-def test_a_table_of_scaling_is_fitted_checked_and_joined(logs, here):  # noqa: F811
+def test_a_table_of_scaling_is_fitted_checked_and_joined(logs, here):
     ring_s = {hosts: 2 * (hosts - 1) / hosts * 4 * sum(BUCKETS) / (BYTES_PER_US * 1e6) for hosts in (1, 2, 3, 4)}
     rows = [f"{hosts},1,{batch},{1e-3 * batch + ring_s[hosts]:.5f}" for hosts in ring_s for batch in (32, 64)]
     Path("scale.csv").write_text("\n".join(["hosts,gpus_per_host,batch,step_s", *rows]) + "\n")
@@ -143,7 +143,7 @@ def test_a_table_of_scaling_is_fitted_checked_and_joined(logs, here):  # noqa: F
         (["nccl-tests=links.txt", "--unit", "ms"], "--unit: given 'ms'; allowed: nothing without --from steps"),
     ],
 )
-def test_what_cannot_be_joined_is_one_line(logs, here, words, said):  # noqa: F811
+def test_what_cannot_be_joined_is_one_line(logs, here, words, said):
     Path("net.toml").write_text(
         dumps(MODEL | {"step": {"time": "30 ms", "batch": 32}} if words != ["torch=t32"] else _silent())
     )

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from learning_jobs import MODEL, TRAINING, job
+from test_commands import refused
 from test_learning import rows
 
 from real import learn as command_of_learn
@@ -22,7 +23,6 @@ from real.learning.learned import in_a_line
 from real.learning.learning import learn
 from real.learning.trainer import Trainer
 from real.training.trainee import Training
-from sim import command
 from sim.base.errors import WrongSetting
 from sim.efficiency import law
 from sim.recording import curves
@@ -251,15 +251,9 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("words", REFUSED.values(), ids=REFUSED)
-def test_a_wrong_setting_is_one_line(words, capsys, tmp_path, monkeypatch):
+def test_a_wrong_setting_is_one_line(words, here, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    given = asked(*words)
-    with pytest.raises(SystemExit) as ended:
-        command.run(command_of_learn.PROGRAM, lambda: command_of_learn.main(given))
-    said = capsys.readouterr()
-    assert (ended.value.code, said.out) == (2, "")
-    assert len(said.err.splitlines()) == 1, said.err
-    assert said.err.startswith("real.learn: ")
+    assert refused(here("real.learn", *asked(*words))).startswith("real.learn: ")
     assert not list(tmp_path.iterdir())
 
 

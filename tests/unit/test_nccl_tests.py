@@ -12,7 +12,7 @@ from nccl_texts import text
 from calibration import fit, nccl_links
 from calibration.importers import nccl_tests
 from calibration.profiles import FREE
-from sim import command, protocols
+from sim import protocols
 from sim.answers.sources import known_by_name
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
@@ -219,14 +219,13 @@ def test_a_text_without_its_end_is_fitted_and_says_so(tmp_path):
         (text(lambda size: 1e-4), "no link fits"),
     ],
 )
-def test_what_is_no_such_text_is_one_line(tmp_path, printed, said, capsys):
+def test_what_is_no_such_text_is_one_line(tmp_path, printed, said, here):
     path, profile = tmp_path / "t.txt", tmp_path / "p.toml"
     path.write_text(printed)
-    with pytest.raises(SystemExit) as ended:
-        command.run("calibration.fit", lambda: fit.main([str(path), "--from", "nccl-tests", "-o", str(profile)]))
-    out, err = capsys.readouterr()
-    assert (ended.value.code, out, err.count("\n"), profile.exists()) == (1 if "fits" in said else 2, "", 1, False)
-    assert said in err
+    done = here("calibration.fit", path, "--from", "nccl-tests", "-o", profile)
+    assert (done.returncode, done.stdout, profile.exists()) == (1 if "fits" in said else 2, "", False)
+    assert done.stderr.count("\n") == 1
+    assert said in done.stderr
 
 
 def each_line(change):

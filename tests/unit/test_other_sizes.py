@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
+from test_commands import refused
 from tomli_w import dumps
 
-from sim import command, run
 from sim.base.errors import WrongSetting
 from sim.platform.cluster import Cluster, Host, Link
 from sim.platform.other_sizes import link, on_hosts, on_network, told
@@ -17,18 +17,13 @@ PROFILE["hosts"] = [{"name": "localhost", "cores": 2, "slots": 64}]
 NETWORK = {"latency_s": "100 us", "bandwidth_bytes_per_s": "1 Gbit/s", "named": True}  # as --network has it
 
 
-def answer(capsys, *words: str) -> tuple[int, str]:
-    line = ["--protocol", "allreduce", "--workload", "mlp", "--stragglers", "none", "--steps", "20", "--json", *words]
-    with pytest.raises(SystemExit) as ended:
-        command.run("sim.run", lambda: run.main(line))
-    out, err = capsys.readouterr()
-    return int(ended.value.code or 0), out or err
+JOB = ["--protocol", "allreduce", "--workload", "mlp", "--stragglers", "none", "--steps", "20", "--json"]
 
 
-def step_s(capsys, *words: str) -> float:
-    code, text = answer(capsys, "--cluster", "p.toml", *words)
-    assert code == 0, text
-    return json.loads(text)["step_s"]["mean"]
+def step_s(here, cluster: str, *words: str) -> float:
+    done = here("sim.run", *JOB, "--cluster", cluster, *words)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)["step_s"]["mean"]
 
 
 @pytest.fixture
@@ -42,12 +37,11 @@ def folder(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_profile_of_one_host_is_as_a_cluster_of_such_hosts(folder, capsys):
+def test_a_profile_of_one_host_is_as_a_cluster_of_such_hosts(folder, here):
     """Four workers on four hosts of two cores, whose messages cross the network that is given."""
-    given = step_s(capsys, "--hosts", "4", "--network", "1 Gbit/s, 100 us", "--workers", "4")
-    code, text = answer(capsys, "--cluster", "same.toml", "--workers", "4")
-    assert (code, json.loads(text)["step_s"]["mean"]) == (0, given)
-    assert step_s(capsys, "--hosts", "4", "--network", "10 Mbit/s, 100 us", "--workers", "8") > 2 * given
+    given = step_s(here, "p.toml", "--hosts", "4", "--network", "1 Gbit/s, 100 us", "--workers", "4")
+    assert step_s(here, "same.toml", "--workers", "4") == given
+    assert step_s(here, "p.toml", "--hosts", "4", "--network", "10 Mbit/s, 100 us", "--workers", "8") > 2 * given
 
 
 @pytest.mark.parametrize(
@@ -61,9 +55,8 @@ def test_a_profile_of_one_host_is_as_a_cluster_of_such_hosts(folder, capsys):
         (["--network", "1 Gbit/s"], ["--network", "--cluster"]),
     ],
 )
-def test_what_cannot_be_is_one_line(folder, capsys, words, said):
-    code, line = answer(capsys, *words)
-    assert (code, line.count("\n")) == (2, 1)
+def test_what_cannot_be_is_one_line(folder, here, words, said):
+    line = refused(here("sim.run", *JOB, *words))
     assert all(word in line for word in said), line
 
 

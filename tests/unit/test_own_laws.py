@@ -4,9 +4,9 @@ import re
 
 import numpy as np
 import pytest
+from test_commands import refused
 
-from sim import command, laws, stragglers
-from sim import run as sim_run
+from sim import laws, stragglers
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
 from sim.laws import Law, checked
@@ -75,20 +75,16 @@ CLASSES = {  # a module, and the method, its line and what is said
 }
 
 
-def refused(capsys, name: str, *words: str, steps: int = 5) -> str:
+def complaint(here, name: str, *words: str, steps: int = 5) -> str:
     """The line with which sim.run refuses it."""
     line = ["--stragglers", f"{name}:Mine", "--steps", str(steps), "--replications", "2", *words]
-    with pytest.raises(SystemExit) as ended:
-        command.run("sim.run", lambda: sim_run.main(line))
-    said = capsys.readouterr()
-    assert (ended.value.code, said.out, said.err.count("\n")) == (2, "", 1)
-    return said.err.removeprefix(f"sim.run: {name}.py:").strip()
+    return refused(here("sim.run", *line)).removeprefix(f"sim.run: {name}.py:").strip()
 
 
 @pytest.mark.parametrize("protocol", ["fmb", "ps-async"])  # of either simulated world
 @pytest.mark.parametrize("given", DRAWS)
-def test_draws_that_are_no_seconds_are_one_line(module, capsys, given, protocol):
-    said = refused(capsys, module(f"{HEAD}        return {given}\n"), "--protocol", protocol)
+def test_draws_that_are_no_seconds_are_one_line(module, here, given, protocol):
+    said = complaint(here, module(f"{HEAD}        return {given}\n"), "--protocol", protocol)
     raises = "Error" in DRAWS[given] or "Exit" in DRAWS[given]  # where it does, or else where the method begins
     line = HEAD.count("\n") + raises
     assert said.startswith(f"{line}: Mine.draw: "), said
@@ -96,22 +92,22 @@ def test_draws_that_are_no_seconds_are_one_line(module, capsys, given, protocol)
 
 
 @pytest.mark.parametrize("mistake", CLASSES)
-def test_other_mistakes_are_one_line(module, capsys, mistake):
+def test_other_mistakes_are_one_line(module, here, mistake):
     text, expected = CLASSES[mistake]
-    said = refused(capsys, module(text), "--protocol", "fmb")
+    said = complaint(here, module(text), "--protocol", "fmb")
     assert re.match(rf"\d+: Mine\.{expected}", said), said
 
 
-def test_a_class_that_cannot_be_made_is_one_line(module, capsys):
+def test_a_class_that_cannot_be_made_is_one_line(module, here):
     name = module(f"{HEAD}{PLAIN}    def model_post_init(self, _):\n        raise RuntimeError('boom')\n")
-    assert "a class that can be made (RuntimeError: boom)" in refused(capsys, name)
+    assert "a class that can be made (RuntimeError: boom)" in complaint(here, name)
 
 
 @pytest.mark.parametrize("protocol", ["fmb", "kbatch-async"])
-def test_later_draws_are_looked_at_too(module, capsys, protocol):
+def test_later_draws_are_looked_at_too(module, here, protocol):
     text = f"{HEAD}        return np.full(size, 0.01 if rng.random() == FIRST else -2.5)\n"
     text += "from sim.laws.randomness import generator\nFIRST = generator(0, 0, 0, 'sleep', 0).random()\n"
-    said = refused(capsys, module(text), "--protocol", protocol, steps=150)
+    said = complaint(here, module(text), "--protocol", protocol, steps=150)
     assert "Mine.draw: given -2.5" in said
 
 
@@ -119,9 +115,9 @@ def test_later_draws_are_looked_at_too(module, capsys, protocol):
     "loop",
     ["        while True:\n            pass\n", "        return self.draw(rng, [each for each in iter(int, 1)])\n"],
 )
-def test_a_law_that_does_not_end_is_one_line(loop, module, capsys, monkeypatch):
+def test_a_law_that_does_not_end_is_one_line(loop, module, here, monkeypatch):
     monkeypatch.setattr(checked, "LONGEST_TRIAL_S", 0.05)
-    said = refused(capsys, module(HEAD + loop))
+    said = complaint(here, module(HEAD + loop))
     assert re.match(r"1\d: given 'no end within 0\.05 s of processor time'; allowed: a law whose methods end", said), (
         said
     )

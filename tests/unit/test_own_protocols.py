@@ -7,7 +7,7 @@ from importlib import import_module
 import pytest
 
 from real.launching import mpirun as launch
-from sim import command, protocols, simulation
+from sim import protocols, simulation
 from sim import run as sim_run
 from sim.base.errors import RunFailed
 from sim.job.scenario import Scenario
@@ -56,15 +56,13 @@ def module(module):
 
 
 @pytest.fixture
-def told(capsys):
+def told(here):
     """Run sim.run; its exit code and what it said on stderr, which is to be one line if it failed."""
 
     def run(*words: str) -> tuple[int, str]:
-        with pytest.raises(SystemExit) as end:
-            command.run("sim.run", lambda: sim_run.main([*JOB, *words]))
-        said = capsys.readouterr().err
-        assert said.count("\n") == (end.value.code != 0), said
-        return end.value.code, said
+        done = here("sim.run", *JOB, *words)
+        assert done.stderr.count("\n") == (done.returncode != 0), done.stderr
+        return done.returncode, done.stderr
 
     return run
 

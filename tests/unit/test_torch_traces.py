@@ -8,11 +8,11 @@ import pytest
 from tomli_w import dumps
 from torch_traces_of import BACKWARD, FORWARD, MILLI, UPDATE, event, ring_us, trace, write
 
-from calibration import fit, profiles, torch_traces
+from calibration import profiles, torch_traces
 from calibration.importers import torch_events
 from calibration.importers.about import About
 from calibration.importers.torch_profiler import read
-from sim import command, protocols, run
+from sim import protocols, run
 from sim.answers.sources import known_by_name
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
@@ -153,13 +153,13 @@ def test_a_last_step_that_was_cut_is_left_out(tmp_path, world):
     assert found.notes == (cut if world == 1 else short,)
 
 
-def test_the_number_of_ranks_is_asked_for_where_nothing_says_it(tmp_path, model, capsys):
+def test_the_number_of_ranks_is_asked_for_where_nothing_says_it(tmp_path, model, here):
     one = trace(0, 4, BUCKETS, sizes=False)
     del one["distributedInfo"]
     (path,) = write(tmp_path, [one])
     words = [path, "--workload", model, "-o", tmp_path / "p.toml"]
-    assert "--ranks: missing" in ended(capsys, *words)[1]
-    assert "1 of 4 ranks" in ended(capsys, *words, "--ranks", 4)[1]
+    assert "--ranks: missing" in ended(here, *words)[1]
+    assert "1 of 4 ranks" in ended(here, *words, "--ranks", 4)[1]
 
 
 def test_micro_batches_are_put_together(tmp_path, model):
@@ -229,33 +229,33 @@ def test_calls_are_known_by_other_names(tmp_path, name):
     assert {call.collective for calls in found.calls for call in calls} == {"all_reduce"}
 
 
-def test_what_no_protocol_moves_is_refused_or_said(tmp_path, model, capsys):
+def test_what_no_protocol_moves_is_refused_or_said(tmp_path, model, here):
     exchange = "ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t(args)"
     (path,) = write(tmp_path, [renamed(trace(0, 4, BUCKETS, sizes=False), exchange)])
-    line = ended(capsys, path, "--workload", model, "-o", tmp_path / "p.toml")[1]
+    line = ended(here, path, "--workload", model, "-o", tmp_path / "p.toml")[1]
     assert f"SendRecv {REDUCED_S * 1e3:.4g} ms a step" in line
     assert "data-parallel training" in line
     groups = renamed(trace(0, 4, BUCKETS), "ncclKernel_AllReduce", **{"Group size": 2})
     (path,) = write(tmp_path, [groups])
-    assert "all_reduce among 2 ranks" in ended(capsys, path, "--workload", model, "-o", tmp_path / "p.toml")[1]
+    assert "all_reduce among 2 ranks" in ended(here, path, "--workload", model, "-o", tmp_path / "p.toml")[1]
     both = trace(0, 4, BUCKETS, hidden=False)
     for one in [one for one in both["traceEvents"] if one["name"].startswith("multi_tensor")]:
         both["traceEvents"].append({**one, "name": exchange, "dur": 1500.0, "args": {}})
     (path,) = write(tmp_path, [both])
-    code, said = ended(capsys, path, "--workload", model, "-o", tmp_path / "p.toml")
+    code, said = ended(here, path, "--workload", model, "-o", tmp_path / "p.toml")
     assert code == 0
     assert "collectives that no protocol here makes: SendRecv 1.5 ms a step" in said
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("linked", [(), ("--link", "10 Gbit/s, 20 us")])
-def test_ranks_sit_on_hosts_as_many_as_are_said(tmp_path, model, capsys, linked):
+def test_ranks_sit_on_hosts_as_many_as_are_said(tmp_path, model, here, linked):
     """Each has cores enough that arrays answer, and rings are said with a link that is given, too."""
     paths = write(tmp_path, [trace(rank, 4, BUCKETS, hidden=False) for rank in range(4)])
     made = str(tmp_path / "p.toml")
     for each, hosts in ((None, 4), (2, 2), (4, 1)):
         words = ["--gpus-per-host", each] if each else []
-        code, said = ended(capsys, *paths, "--workload", model, *words, *linked, "-o", made)
+        code, said = ended(here, *paths, "--workload", model, *words, *linked, "-o", made)
         assert (code, "--set algorithm=ring" in said) == (0, True)
         assert ("the link was given" in said) == bool(linked)
         found = cluster.read(made)
@@ -267,13 +267,13 @@ def test_ranks_sit_on_hosts_as_many_as_are_said(tmp_path, model, capsys, linked)
     assert (grown.hosts[0].count, grown.hosts[0].ranks) == (3, 4)
 
 
-def test_a_batch_that_nobody_gave_is_asked_for(tmp_path, capsys):
+def test_a_batch_that_nobody_gave_is_asked_for(tmp_path, here):
     (path,) = write(tmp_path, [trace(0, 1, [])])
     (tmp_path / "w.toml").write_text('schema = "workload/1"\nname = "w"\nparameters = 1000\nlayers = 1\n')
     words = [path, "-o", tmp_path / "p.toml", "--workload"]
-    assert "--batch: missing" in ended(capsys, *words, tmp_path / "w.toml")[1]
-    assert "is that of w" not in ended(capsys, *words, tmp_path / "w.toml", "--batch", 8)[1]
-    assert "batch 100 is that of mlp" in ended(capsys, *words, "mlp")[1]
+    assert "--batch: missing" in ended(here, *words, tmp_path / "w.toml")[1]
+    assert "is that of w" not in ended(here, *words, tmp_path / "w.toml", "--batch", 8)[1]
+    assert "batch 100 is that of mlp" in ended(here, *words, "mlp")[1]
 
 
 def test_the_hosts_have_the_gpu_that_was_traced(tmp_path, model):
@@ -307,12 +307,10 @@ def test_events_in_any_order_are_the_same(tmp_path):
     assert first.calls == second.calls
 
 
-def ended(capsys, *words: object) -> tuple[int, str]:
-    with pytest.raises(SystemExit) as end:
-        command.run("calibration.fit", lambda: fit.main([*map(str, words), "--from", "torch"]))
-    out, err = capsys.readouterr()
-    assert end.value.code == 0 or (out, err.count("\n")) == ("", 1), err
-    return int(end.value.code or 0), out or err
+def ended(here, *words: object) -> tuple[int, str]:
+    done = here("calibration.fit", *words, "--from", "torch")
+    assert done.returncode == 0 or (done.stdout, done.stderr.count("\n")) == ("", 1), done.stderr
+    return done.returncode, done.stdout or done.stderr
 
 
 def edited(change) -> dict:
@@ -350,53 +348,53 @@ WRONG = {
 
 
 @pytest.mark.parametrize("what", WRONG)
-def test_what_is_no_such_trace_is_one_line(tmp_path, model, what, capsys):
+def test_what_is_no_such_trace_is_one_line(tmp_path, model, what, here):
     content, said = WRONG[what]
     (path,) = write(tmp_path, [content])
-    code, line = ended(capsys, path, "--workload", model, "-o", tmp_path / "p.toml")
+    code, line = ended(here, path, "--workload", model, "-o", tmp_path / "p.toml")
     assert code in (1, 2)
     assert said in line
     assert not (tmp_path / "p.toml").exists()
 
 
-def test_a_trace_that_was_cut_is_refused(tmp_path, model, capsys):
+def test_a_trace_that_was_cut_is_refused(tmp_path, model, here):
     (path,) = write(tmp_path, [trace(0, 2, BUCKETS)])
     whole = path.read_bytes()
     packed = gzip.compress(whole)
     for content in (b"", b"[", whole[: len(whole) // 2], packed[: len(packed) // 2], packed[:12], b"\x1f\x8b" + whole):
         path.write_bytes(content)
-        code, line = ended(capsys, path, "--workload", model, "-o", tmp_path / "p.toml")
+        code, line = ended(here, path, "--workload", model, "-o", tmp_path / "p.toml")
         assert (code, "torch.profiler" in line) == (2, True), line
 
 
-def test_traces_that_are_not_of_one_run_are_refused(tmp_path, model, capsys):
+def test_traces_that_are_not_of_one_run_are_refused(tmp_path, model, here):
     for traces, said in (
         ([trace(0, 2, BUCKETS), trace(0, 2, BUCKETS)], "each once"),
         ([trace(0, 2, BUCKETS), trace(1, 3, BUCKETS)], "one number"),
         ([trace(0, 2, BUCKETS), trace(1, 2, BUCKETS, steps=7)], "the same in every trace"),
         ([trace(0, 2, [*BUCKETS, 10**7]), trace(1, 2, BUCKETS)], "a workload of 7,650,000 parameters"),
     ):
-        code, line = ended(capsys, *write(tmp_path, traces), "--workload", model, "-o", tmp_path / "p.toml")
+        code, line = ended(here, *write(tmp_path, traces), "--workload", model, "-o", tmp_path / "p.toml")
         assert (code, said in line) == (2, True), line
 
 
-def test_sharded_training_and_huge_files_are_refused(tmp_path, model, capsys, monkeypatch):
+def test_sharded_training_and_huge_files_are_refused(tmp_path, model, here, monkeypatch):
     sharded = json.loads(json.dumps(trace(0, 2, BUCKETS)).replace("AllReduce", "ReduceScatter"))
     (path,) = write(tmp_path, [sharded])
-    assert "reduce_scatter" in ended(capsys, path, "--workload", model, "-o", tmp_path / "p.toml")[1]
+    assert "reduce_scatter" in ended(here, path, "--workload", model, "-o", tmp_path / "p.toml")[1]
     monkeypatch.setattr(torch_events, "MOST_TEXT", 100)
-    assert "profile fewer steps" in ended(capsys, path, "--workload", model, "-o", tmp_path / "p.toml")[1]
+    assert "profile fewer steps" in ended(here, path, "--workload", model, "-o", tmp_path / "p.toml")[1]
 
 
-def test_the_command_says_what_was_found_and_needs_a_workload(tmp_path, model, capsys):
+def test_the_command_says_what_was_found_and_needs_a_workload(tmp_path, model, here):
     paths = write(tmp_path, [trace(rank, 2, BUCKETS, hidden=False) for rank in range(2)])
-    assert "--workload: missing" in ended(capsys, *paths, "-o", tmp_path / "p.toml")[1]
-    code, said = ended(capsys, *paths, "--workload", model, "-o", tmp_path / "p.toml")
+    assert "--workload: missing" in ended(here, *paths, "-o", tmp_path / "p.toml")[1]
+    code, said = ended(here, *paths, "--workload", model, "-o", tmp_path / "p.toml")
     assert code == 0
     assert "2 of 2 ranks, 6 steps of" in said
-    assert ended(capsys, *paths, "--workload", model, "--probe", "x", "-o", tmp_path / "p.toml")[0] == 2
+    assert ended(here, *paths, "--workload", model, "--probe", "x", "-o", tmp_path / "p.toml")[0] == 2
     (tmp_path / "none").mkdir()
-    assert "a folder with traces" in ended(capsys, tmp_path / "none", "--workload", model, "-o", tmp_path / "p.toml")[1]
+    assert "a folder with traces" in ended(here, tmp_path / "none", "--workload", model, "-o", tmp_path / "p.toml")[1]
 
 
 @pytest.mark.parametrize("launches", [True, False])

@@ -5,7 +5,7 @@ from contextlib import nullcontext
 
 import pytest
 from scipy.special import ndtr
-from test_commands import here, refused  # noqa: F401
+from test_commands import refused
 from test_plan import WITHIN_S, own_clock
 
 from sim import protocols
@@ -135,12 +135,12 @@ def test_protocols_without_a_fixed_batch_on_newest_parameters_are_refused(name):
         (["--until", "TABLE", "--deadline", "1 h", "--protocols", "ps-async"], "trainsim learn"),
     ],
 )
-def test_wrong_questions_are_one_line(here, table, options, said):  # noqa: F811
+def test_wrong_questions_are_one_line(here, table, options, said):
     words = [str(word).replace("TABLE", table) for word in options]
     assert said in refused(here("sim.plan", "--hosts", "p3.2xlarge", *words))
 
 
-def test_a_published_target_is_asked_for_by_name(here):  # noqa: F811
+def test_a_published_target_is_asked_for_by_name(here):
     """The steps of the plan are the law's, and the line says whose they are."""
     asked = ("--until", "accuracy=0.755", "--deadline", "40 h", "--hosts", "p3.8xlarge", "--counts", "4", "--batches", "64",
              "--protocols", "allreduce", "--processes", 1)  # fmt: skip

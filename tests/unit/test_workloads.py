@@ -1,8 +1,7 @@
 """What the commands on models and hosts print."""
 
-from importlib import import_module
-
 import pytest
+from test_commands import refused
 
 from sim import command, run
 from sim.base.errors import RunFailed, WrongSetting
@@ -10,30 +9,22 @@ from sim.model import workload
 from sim.platform import catalogue
 
 
-def said(capsys, module: str, *words: str) -> tuple[int, str]:
-    with pytest.raises(SystemExit) as ended:
-        command.run(module, lambda: import_module(module).main(list(words)))
-    out, err = capsys.readouterr()
-    assert not (out and err)
-    return ended.value.code, out or err
-
-
-def test_models_are_listed_and_shown(capsys):
-    code, listed = said(capsys, "sim.workloads", "list")
-    assert code == 0
-    assert [line.split()[0] for line in listed.splitlines()] == list(workload.NAMED)
-    code, shown = said(capsys, "sim.workloads", "show", "resnet18")
+def test_models_are_listed_and_shown(here):
+    listed = here("sim.workloads", "list")
+    assert (listed.returncode, listed.stderr) == (0, "")
+    assert [line.split()[0] for line in listed.stdout.splitlines()] == list(workload.NAMED)
+    shown = here("sim.workloads", "show", "resnet18").stdout
     assert "11.7 M in   62 variables" in shown
     assert "bn1.running_mean                                 64, not trained" in shown
 
 
-def test_hosts_gpus_and_links_are_listed_and_shown(capsys):
-    code, listed = said(capsys, "sim.hosts", "list")
+def test_hosts_gpus_and_links_are_listed_and_shown(here):
+    listed = here("sim.hosts", "list")
     names = [name for section in catalogue.SECTIONS for name in catalogue.all_of(section)]
-    assert code == 0
-    assert all(line.startswith(name) for name, line in zip(names, listed.splitlines(), strict=True))
-    assert "on-demand: 12.24 USD/h as of 2026-07-20" in said(capsys, "sim.hosts", "show", "p3.8xlarge")[1]
-    assert "of other GPUs" in said(capsys, "sim.hosts", "show", "A10G")[1]
+    assert (listed.returncode, listed.stderr) == (0, "")
+    assert all(line.startswith(name) for name, line in zip(names, listed.stdout.splitlines(), strict=True))
+    assert "on-demand: 12.24 USD/h as of 2026-07-20" in here("sim.hosts", "show", "p3.8xlarge").stdout
+    assert "of other GPUs" in here("sim.hosts", "show", "A10G").stdout
 
 
 def test_a_failure_is_said_without_control_characters(capsys):
@@ -46,29 +37,28 @@ def test_a_failure_is_said_without_control_characters(capsys):
 
 
 @pytest.mark.parametrize("option", ["--workload", "--cluster", "--stragglers"])
-def test_a_file_that_is_not_there_is_said_to_be_none(option, capsys):
+def test_a_file_that_is_not_there_is_said_to_be_none(option, here):
     for name in ("nosuch.toml", "nosuch.TOML"):
-        code, line = said(capsys, "sim.run", option, name)
-        assert (code, line.partition("allowed: ")[2]) == (2, "a file that can be read (No such file or directory)\n")
-    assert "or " in said(capsys, "sim.run", option, "nosuch")[1]
+        line = refused(here("sim.run", option, name))
+        assert line.endswith("allowed: a file that can be read (No such file or directory)")
+    assert "or " in refused(here("sim.run", option, "nosuch"))
 
 
-def test_a_wrong_key_of_a_variable_lists_the_keys_of_variables(capsys, tmp_path):
+def test_a_wrong_key_of_a_variable_lists_the_keys_of_variables(here, tmp_path):
     """By the name that files have, which is not that of the program's field."""
     (tmp_path / "w.toml").write_text(
         'schema = "workload/1"\nname = "x"\nvariables = [{ name = "a", shape = [3], dtype = "f4" }]'
     )
-    code, line = said(capsys, "sim.workloads", "show", str(tmp_path / "w.toml"))
-    assert (code, line.endswith("allowed: the keys name, shape, rows, activation_items, trained\n")) == (2, True)
+    line = refused(here("sim.workloads", "show", tmp_path / "w.toml"))
+    assert line.endswith("allowed: the keys name, shape, rows, activation_items, trained")
 
 
 @pytest.mark.parametrize(
     "words",
     ["hosts show", "hosts list V100", "hosts", "workloads from", "workloads list -o x.toml", "workloads shew mlp"],
 )
-def test_wrong_words_are_one_line(words, capsys):
-    code, line = said(capsys, *f"sim.{words}".split())
-    assert (code, line.count("\n")) == (2, 1)
+def test_wrong_words_are_one_line(words, here):
+    refused(here(*f"sim.{words}".split()))
 
 
 def test_another_format_of_numbers_is_simulated_and_not_trained():
