@@ -361,17 +361,10 @@ def check_calibration(line: list[str]) -> None:
         check("real.calibrate", line)
 
 
-@examples(60)
-@given(odd_inputs.CELLS)
+@examples(120)
+@given(odd_inputs.CELLS | draw.lists(lines("real.run", **REAL, trace=("a.parquet",)), min_size=1, max_size=2))
 def test_files_of_campaigns(unlaunched, cells):
-    """Which are no lists of lists of options, or say something that no cell may."""
-    Path("odd.json").write_text(json.dumps(cells))
-    check("real.campaign", ["odd.json"])
-
-
-@examples(60)
-@given(draw.lists(lines("real.run", **REAL, trace=("a.parquet",)), min_size=1, max_size=2))
-def test_cells_of_campaigns(unlaunched, cells):
+    """Which are no lists of lists of options, or say something that no cell may, or have cells of odd options."""
     Path("odd.json").write_text(json.dumps(cells))
     check("real.campaign", ["odd.json"])
 

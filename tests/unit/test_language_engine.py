@@ -3,11 +3,10 @@
 import subprocess
 import sys
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from test_language_engine_jobs import differ
+from test_language_engine_jobs import KERNELS, Own, differ
 
 from sim import protocols
 from sim.base.errors import RunFailed, WrongText
@@ -19,7 +18,6 @@ from sim.language.engine.programs import program_of
 from sim.language.engine.values import NotLowered
 from sim.language.hosts import TICK_S, Host
 from sim.language.job import Job, Laws, Layer
-from sim.language.text import Text
 from sim.language.verbs import compute, exchange
 from sim.laws import Exponential
 from sim.model import workload
@@ -29,16 +27,10 @@ from sim.texts import TEXTS
 
 LAYERS = (Layer(1000, 1e-3, 2e-3), Layer(2_000_000, 2e-3, 4e-3))
 SLEEPS = Laws(sleep=Exponential(mean=0.01), seed=3)
-KERNELS = pytest.mark.parametrize("kernel", [None, engine._kernel], ids=["plain", "compiled"])
 
 
 def job(ranks: int = 4, steps: int = 3, **more) -> Job:
     return Job(ranks, LAYERS, steps, **{"batch": 8, "laws": SLEEPS, **more})
-
-
-@dataclass(frozen=True)
-class Own(Text):
-    name = "own"
 
 
 class FirstTwo(Own):

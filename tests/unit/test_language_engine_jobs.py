@@ -1,17 +1,31 @@
 """The engine gives what the event world gives: ends of steps, samples, idle seconds, for every text of sim/texts."""
 
+from dataclasses import dataclass
+
 import pytest
 from language_drawn import drawn
 
 from sim.language.engine import job as engine
 from sim.language.event import run as event
 from sim.language.job import Job, Laws, Layer
+from sim.language.text import Text
 from sim.laws import Exponential
 from sim.texts import TEXTS
 
 EXACT = 1e-9
+COMPILED = pytest.mark.skipif(engine._kernel is None, reason="the kernel is not compiled: there was no C compiler")
+KERNELS = pytest.mark.parametrize(
+    "kernel", [None, pytest.param(engine._kernel, marks=COMPILED)], ids=["plain", "compiled"]
+)
 SETTINGS = {"hierarchical": {"group": 3}}
 LAYERS = tuple(Layer(items, 1e-3, 2e-3, 1000) for items in (1000, 2_000_000, 7, 500_000, 1, 300_000))
+
+
+@dataclass(frozen=True)
+class Own(Text):
+    """What texts of tests are made of."""
+
+    name = "own"
 
 
 def differ(of: Job, text, kernel) -> dict[str, float]:
@@ -27,7 +41,7 @@ def differ(of: Job, text, kernel) -> dict[str, float]:
     return found
 
 
-@pytest.mark.parametrize("kernel", [None, engine._kernel], ids=["plain", "compiled"])
+@KERNELS
 @pytest.mark.parametrize("laws", [Laws(), Laws(sleep=Exponential(mean=0.01))], ids=["ties", "sleeps"])
 @pytest.mark.parametrize("name", TEXTS)
 def test_a_text_takes_as_long_as_in_the_event_world(name, laws, kernel):

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from math import inf
 
 import pytest
-from test_language_engine_jobs import differ
+from test_language_engine_jobs import KERNELS, Own, differ
 
 from sim.base.errors import WrongSetting
 from sim.language.engine import job as engine
@@ -19,7 +19,6 @@ from sim.texts import TEXTS
 
 ITEMS, B, L = 250_000, 1e6, 0.01
 WHOLE_S = ITEMS * 4 / B  # that the weights take a port
-KERNELS = pytest.mark.parametrize("kernel", [None, engine._kernel], ids=["plain", "compiled"])
 
 
 def job(ranks: int, steps: int = 1, **more) -> Job:
@@ -31,11 +30,6 @@ def step_s(of: Job, text: Text, kernel=engine._kernel) -> float:
     found = run(of, text)
     assert differ(of, text, kernel) == {}
     return found.ends_s[-1] / len(found.ends_s)
-
-
-@dataclass(frozen=True)
-class Own(Text):
-    name = "own"
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from random import randrange
 
 import numpy as np
 import pytest
+from test_language_engine_jobs import Own
 
 from sim import protocols
 from sim.base.errors import RunFailed, WrongSetting, WrongText
@@ -23,11 +24,6 @@ from sim.texts import TEXTS
 
 SEEN: list = []
 COUNTS: dict = {}
-
-
-@dataclass(frozen=True)
-class Own(Text):
-    name = "own"
 
 
 def made(body) -> Text:

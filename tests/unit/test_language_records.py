@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import pytest
 from common import common
 from language_drawn import drawn
+from test_language_engine_jobs import COMPILED, KERNELS, Own
 
 from sim import protocols
 from sim.answers.outcome import of_trace, staleness_of
@@ -17,7 +18,6 @@ from sim.language.engine import programs
 from sim.language.event import run as by_event
 from sim.language.event.observed import ObservedWorld
 from sim.language.job import Job, Laws, Layer
-from sim.language.text import Text
 from sim.language.verbs import compute
 from sim.laws import Exponential
 from sim.model import workload
@@ -27,10 +27,6 @@ from sim.simulation import simulate
 from sim.texts import TEXTS
 
 LAYERS = (Layer(1000, 1e-3, 2e-3), Layer(200_000, 2e-3, 4e-3))
-COMPILED = pytest.mark.skipif(engine._kernel is None, reason="the kernel is not compiled: there was no C compiler")
-KERNELS = pytest.mark.parametrize(
-    "kernel", [None, pytest.param(engine._kernel, marks=COMPILED)], ids=["plain", "compiled"]
-)
 
 
 def in_language(scenario: Scenario, name: str, *settings: str) -> Scenario:
@@ -80,11 +76,6 @@ def test_whoever_looks_on_changes_nothing(seed):
 
 def job(ranks: int = 4, steps: int = 120, **more) -> Job:
     return Job(ranks, LAYERS, steps, **{"batch": 8, "laws": Laws(sleep=Exponential(mean=0.01), seed=3), **more})
-
-
-@dataclass(frozen=True)
-class Own(Text):
-    name = "own"
 
 
 @pytest.mark.parametrize("name", ["fmb", "ddp", "ps-async", "gradient-coding", "local-sgd"])

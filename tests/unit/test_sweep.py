@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-from processes import ROOT
+from processes import ROOT, until
 from test_outputs import child, end, limited
 
 from sim import options, protocols
@@ -316,14 +316,6 @@ def test_one_that_is_ended_leaves_its_rows_and_no_processes(by, tmp_path):
     done = child("sim.sweep", *line, "--resume", cwd=tmp_path)
     assert done.stdout.endswith("x.parquet: 20 of 20 scenarios simulated\n"), done.stderr
     assert pd.read_parquet(tmp_path / "x.parquet")["seed"].tolist() == list(range(20))
-
-
-def until(holds) -> None:
-    """Wait for it, five minutes at most."""
-    end_s = time.monotonic() + 300
-    while not holds():
-        assert time.monotonic() < end_s
-        time.sleep(0.01)
 
 
 def group(leader: int) -> bool:
