@@ -14,8 +14,7 @@ from sim import command
 from sim.base.errors import WrongSetting
 from sim.base.files import check_folder, check_output
 from sim.base.home import installed
-from sim.base.ranges import check_integer
-from sim.job.header import JOB
+from sim.base.ranges import JOB, check_integer
 
 
 class Question(NamedTuple):

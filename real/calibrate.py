@@ -23,7 +23,7 @@ from sim import command
 from sim.base.errors import WrongSetting, of_system
 from sim.base.files import check_outputs
 from sim.base.home import installed
-from sim.base.ranges import MOST, MOST_RANKS, check_integer
+from sim.base.ranges import JOB, MOST, MOST_RANKS, check_integer
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -117,8 +117,6 @@ def asked_of(given: Namespace, workers: int) -> Asked:
 
     check_integer("--workers", workers, 1, MOST_RANKS)
     check_integer("--steps", given.steps, 2, MOST)
-    from sim.job.header import JOB
-
     check_integer("--seed", given.seed, *JOB["seed"])
     check_integer("--repeats", given.repeats, 1, MOST_REPEATS)
     batch = workload.read(given.workload).batch if given.batch is None else given.batch

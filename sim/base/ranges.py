@@ -25,6 +25,19 @@ MOST_PARAMETERS = 10**14
 MOST_VARIABLES = 10**5  # and parts that they are cut into
 LONGEST_NAME = 1000
 
+# The numbers of a job, by their names in sim.job.
+JOB = {
+    "workers": (0, MOST_RANKS),
+    "servers": (0, MOST_RANKS),
+    "steps": (1, MOST),
+    "warmup": (0, MOST),
+    "batch": (1, MOST),
+    "seed": (0, 2**64 - 1),
+    "variable_partitions": (1, MOST_VARIABLES),
+    "test_size": (0, MOST),
+    "evaluate_every": (1, MOST),
+}
+
 
 def _written_as_number(value: Any) -> Any:
     """Refuse what pydantic would make a number of."""

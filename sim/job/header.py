@@ -11,7 +11,7 @@ from pydantic import Field, ValidationError
 from sim.base.errors import WrongSetting, from_validation
 from sim.base.files import read_json
 from sim.base.models import validator
-from sim.base.ranges import MOST, MOST_CORES, MOST_RANKS, MOST_VARIABLES, Count, CountIfAny, Layers, Ranks, RanksIfAny
+from sim.base.ranges import MOST, MOST_CORES, MOST_RANKS, Count, CountIfAny, Layers, Ranks, RanksIfAny
 
 SCHEMA = "trace/2"  # in trace/1, where variables were placed and how a run trained were not said
 WRITTEN = "a trace written by sim.run or real.run"
@@ -167,19 +167,6 @@ RECORDED = (
     "cluster", "hosts", "gpus", "cpu_s", "ran_out", "evaluations", "complete", "details", "schema",
     "sleep_in_compute", "communication_in_update",
 )  # fmt: skip
-
-# The numbers of a job, by their names here and in sim.job.scenario.
-JOB = {
-    "workers": (0, MOST_RANKS),
-    "servers": (0, MOST_RANKS),
-    "steps": (1, MOST),
-    "warmup": (0, MOST),
-    "batch": (1, MOST),
-    "seed": (0, 2**64 - 1),
-    "variable_partitions": (1, MOST_VARIABLES),
-    "test_size": (0, MOST),
-    "evaluate_every": (1, MOST),
-}
 
 
 def checked(text: str | bytes, source: str) -> Header:

@@ -9,10 +9,9 @@ from itertools import chain, islice, repeat
 from typing import Any, ClassVar, NamedTuple
 
 from sim.base.errors import WrongSetting
-from sim.base.ranges import LONGEST_S, MOST_RANKS, SHORTEST_S, check_integer
+from sim.base.ranges import JOB, LONGEST_S, MOST_RANKS, SHORTEST_S, check_integer
 from sim.job import measured_steps, named_gpus, reading
 from sim.job.draws import Draws
-from sim.job.header import JOB
 from sim.job.replay import header_of
 from sim.job.traffic import Traffic
 from sim.language import library

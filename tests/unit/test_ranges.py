@@ -10,7 +10,7 @@ import pytest
 
 from sim import laws, needs, protocols, run
 from sim.base.errors import WrongSetting
-from sim.job.header import JOB
+from sim.base.ranges import JOB
 from sim.job.scenario import Scenario
 from sim.model import workload
 from sim.model.costs import Costs, Line
