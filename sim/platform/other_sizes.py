@@ -8,6 +8,7 @@ from typing import Any
 from sim.base.errors import WrongSetting
 from sim.base.files import validated
 from sim.base.ranges import MOST_RANKS, check_integer
+from sim.base.units import number_or_text
 from sim.platform import catalogue
 from sim.platform.cluster import Cluster, Link
 
@@ -82,7 +83,8 @@ def link(text: str, option: str) -> Link:
         WrongSetting: the text describes no link.
     """
     bandwidth, comma, latency = (part.strip() for part in text.partition(","))
-    if not bandwidth or (comma and not latency):
+    without_unit = any(not isinstance(number_or_text(part), str) for part in (bandwidth, latency))
+    if not bandwidth or (comma and not latency) or without_unit:
         raise WrongSetting(option, text, 'bandwidth and latency, as "25 Gbit/s, 20 us"')
     table = {"bandwidth_bytes_per_s": bandwidth} | ({"latency_s": latency} if latency else {})
     found = validated(Link, table, option)

@@ -113,7 +113,7 @@ def _seconds(name: str, text: str) -> float:
     try:
         value_s = quantity(text, "second", "30 d")
     except WrongSetting as error:
-        raise WrongSetting(f"{OPTION}: {name}", text, error.allowed) from error
+        raise WrongSetting(f"{OPTION}: {name}", text, 'a quantity with its unit, such as "30 d"') from error
     least = 0 if name in ("restart", "checkpoint") else LEAST_S
     if not (isinstance(value_s, float) and least <= value_s <= MOST_S):
         raise WrongSetting(f"{OPTION}: {name}", text, f"{least:g} to {MOST_S:,.0f} seconds")

@@ -95,3 +95,6 @@ def test_a_link_is_a_bandwidth_and_a_latency():
     for text in ("", "fast", "1 Gbit/s,", "1 Gbit/s, 2 m", "1 s, 1 s", "0 bit/s"):
         with pytest.raises(WrongSetting, match="--link"):
             link(text, "--link")
+    for text in ("25", "nan", "1 Gbit/s, 20"):
+        with pytest.raises(WrongSetting, match=r'bandwidth and latency, as "25 Gbit/s, 20 us"$'):
+            link(text, "--link")
