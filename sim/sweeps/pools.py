@@ -15,6 +15,8 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
+from multiprocessing import resource_tracker
 
 from sim.base.errors import RunFailed, WrongSetting
 from sim.base.home import installed
@@ -78,18 +80,42 @@ class Own:
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(PRELOADED)
         self._theirs, self._ours = context.Pipe(duplex=False)
-        self._executor = ProcessPoolExecutor(self.processes, context, _begin, (self._theirs,))
-        self.submit = self._executor.submit
         try:
-            self.submit(os.getpid).result()
+            with _ctrl_c_later():
+                self._executor = ProcessPoolExecutor(self.processes, context, _begin, (self._theirs,))
+                self.submit = self._executor.submit
+                first = self.submit(os.getpid)  # waits for the fork server
+            first.result()
         except BrokenExecutor as error:
             raise RunFailed(UNGUARDED) from error
+        except KeyboardInterrupt:
+            self.__exit__()  # waits for the process, which begins with the executor's locks
+            raise
         return self
 
     def __exit__(self, *_) -> None:
         self._ours.close()
         self._executor.shutdown(cancel_futures=True)
         self._theirs.close()
+
+
+@contextmanager
+def _ctrl_c_later() -> Iterator[None]:
+    """Ctrl-C is answered after the block, and blocked in processes that it starts: a fork server would end with a traceback."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    heard: list[int] = []
+    resource_tracker.ensure_running()  # it unblocks SIGINT when it starts
+    answer = signal.signal(signal.SIGINT, lambda number, _: heard.append(number))
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        signal.signal(signal.SIGINT, answer)
+        if heard:
+            signal.raise_signal(signal.SIGINT)
 
 
 def _begin(pipe) -> None:

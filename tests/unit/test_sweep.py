@@ -330,6 +330,9 @@ def group(leader: int) -> bool:
 def test_ctrl_c_is_not_for_its_processes():
     with pools.Own(2) as pool:
         assert pool.submit(signal.getsignal, signal.SIGINT).result() == signal.SIG_IGN
+        blocked = pool.submit(signal.pthread_sigmask, signal.SIG_BLOCK, ()).result()
+        assert signal.SIGINT in blocked, "also while they began"
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
 
 
 def test_if_all_fail_the_command_says_so(tmp_path, monkeypatch, capsys):
