@@ -92,6 +92,8 @@ def _parsed(text: str, kind: str | None) -> Named:
         text, own[name] = comma[0], int(value)
     if not text:
         raise WrongSetting("TRACE", f"{kind}=", "the name of a file or a folder")
+    if comma[1] and comma[2].partition("=")[1] and not Path(text).exists():
+        raise WrongSetting(f"{comma[0]}: {comma[2].partition('=')[0]}", comma[2], f"{', '.join(OWN)}, each a number")
     return Named(kind or guessed(text), text, **own)
 
 

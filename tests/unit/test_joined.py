@@ -128,6 +128,7 @@ def test_a_table_of_scaling_is_fitted_checked_and_joined(logs, here):
         ([*TWO, "torch=t32/rank0.json"], "none of a folder that is there whole"),
         (["torch=t32,batch=32,ranks=8"], "--ranks: given '4 and 8'"),
         (["torch=t32,batch=0"], "batch: given 0; allowed: an integer from 1"),
+        (["torch=t32,bach=32"], "t32: bach: given 'bach=32'; allowed: batch, ranks, each a number"),
         (["torch=t32,batch=x"], "batch: given 'x'"),
         (["torch=t32,batch=8,batch=9"], "batch: given '8'; allowed: each once"),
         (["torch=", TWO[1]], "TRACE: given 'torch='; allowed: the name of a file"),
