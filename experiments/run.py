@@ -125,7 +125,7 @@ QUESTIONS = {
     ),
     "sweeps": Question(
         "How long do a sweep of 10,000 scenarios and a plan over 20,000 configurations take?",
-        "15 min",
+        "10 min",
         "nothing: it measures",
     ),
 }
