@@ -23,8 +23,8 @@ from sim.base import own
 from sim.base.errors import RunFailed, WrongSetting, WrongText
 from sim.language import commands
 from sim.language.event.mail import among
-from sim.language.event.task import LANGUAGE, named
-from sim.language.job import Job
+from sim.language.event.task import LANGUAGE
+from sim.language.job import Job, message_of
 from sim.language.learning import Values
 from sim.language.pieces import Handle, Message, Piece
 from sim.language.rank import Rank
@@ -81,7 +81,7 @@ class Task:
         if self.command is None:
             return "its beginning"
         frm = getattr(self.command, "frm", None)
-        return type(self.command).__name__.lower() if frm is None else f"a message of {named(frm)}"
+        return type(self.command).__name__.lower() if frm is None else message_of(among(frm))
 
     @property
     def place(self) -> str:

@@ -376,6 +376,13 @@ def dead_end(name: str, waiting: Sequence[str]) -> RunFailed:
     return RunFailed(f"{name}: all wait for ever: {'; '.join(waiting[:MOST_NAMED])}{more}")
 
 
+def message_of(frm: range) -> str:
+    """What a text waits for that takes from these ranks."""
+    if len(frm) == 1:
+        return f"a message of rank {frm[0]}"
+    return f"a message of any of ranks {', '.join(map(str, frm[:4]))}{', ...' * (len(frm) > 4)}"
+
+
 def first_measured(warmup: int, complete: int) -> int:
     """The first step behind the warm-up, of which one is left if a run ends among its steps."""
     return warmup if complete > warmup else min(warmup, 1)

@@ -113,7 +113,7 @@ LINES = {  # a line of the text above, what stands in its place, and what is sai
     "a misspelt primitive": ("me.sleep()", "me.slep()", ":LINE: me has no slep; .* me.sleep$"),
     "leaving": (PUSH, "raise SystemExit(0)", ":LINE: SystemExit: 0$"),
     "an exception": (PUSH, f"{PUSH}; int(str(me))", ":LINE: ValueError"),
-    "a deadlock": (SEND, "pass", r"all wait for ever: rank 0, mine\d+.py:\d+ for a message"),
+    "a deadlock": (SEND, "pass", r"all wait for ever: rank 0, mine\d+.py:\d+ for a message of any of ranks 1, 2"),
 }
 
 

@@ -18,7 +18,7 @@ from sim.language.engine.layout import GOES_ON, KINDS, NONE, OPERANDS
 from sim.language.engine.primitives import Program
 from sim.language.engine.programs import in_the_way, program_of
 from sim.language.hosts import devices
-from sim.language.job import Job, Result, dead_end, first_measured, worker_number
+from sim.language.job import Job, Result, dead_end, first_measured, message_of, worker_number
 from sim.language.rank import drawn
 from sim.language.text import Text
 from sim.laws.base import NOTHING, ONES
@@ -43,7 +43,6 @@ NOT_COMPILED = (
 AT_FIRST = 1024  # numbers of lists
 KINDS_DRAWN = len(layout.FACTORS)
 WAITED_FOR = {
-    layout.TAKING: "a message",
     layout.LANDING: "the bytes of a message",
     layout.WAITING: "a handle",
     layout.QUEUED: "a core",
@@ -317,8 +316,10 @@ class Run:
                 return self._found(complete)
             more[status]()
         if self.state.left:
-            waiting = [(t, WAITED_FOR[what]) for t, what in enumerate(self._now("text_in")) if what in WAITED_FOR]
-            raise dead_end(self.text.name, [f"{self._place(t)} for {what}" for t, what in waiting])
+            waiting = [
+                (t, what) for t, what in enumerate(self._now("text_in")) if what == layout.TAKING or what in WAITED_FOR
+            ]
+            raise dead_end(self.text.name, [f"{self._place(t)} for {self._waited_for(t, what)}" for t, what in waiting])
         return self._found(self.job.steps)
 
     def _complete(self) -> int:
@@ -345,6 +346,13 @@ class Run:
 
     def _place(self, t: int) -> str:
         return f"rank {self._now('text_rank')[t]}, {self.program.places[self._now('text_at')[t]]}"
+
+    def _waited_for(self, t: int, what: int) -> str:
+        if what != layout.TAKING:
+            return WAITED_FOR[what]
+        registers, constants, start = self._now("registers"), self._now("constants"), t * self.state.width
+        senders = self.program.rows[self._now("text_at")[t]][2:5]
+        return message_of(range(*(int(registers[start + k] if k >= 0 else constants[-1 - k]) for k in senders)))
 
     def _fail(self, status: int) -> None:
         """Say what goes wrong, with its line: in the event world's words, where that soon comes to it."""

@@ -15,6 +15,7 @@ from sim.base import own
 from sim.base.errors import RunFailed, WrongSetting, WrongText
 from sim.language import commands
 from sim.language.event.mail import among
+from sim.language.job import message_of
 from sim.language.pieces import Handle, Message, Piece
 from sim.language.rank import Rank
 
@@ -375,7 +376,7 @@ class Task:
         mail = self.world.mail[self.me.rank]
         mail.waiting[self.number] = self, frm
         try:
-            yield f"a message of {named(frm)}"
+            yield message_of(among(frm))
         finally:
             del mail.waiting[self.number]
 
@@ -447,15 +448,6 @@ class Task:
         """Memory is free."""
         yield from ()
         self.world.values.drop(self.me, command)
-
-
-def named(frm: int | range) -> str:
-    """A rank, or a group of them."""
-    return (
-        f"rank {frm}"
-        if isinstance(frm, int)
-        else f"any of ranks {', '.join(map(str, frm[:4]))}{', ...' * (len(frm) > 4)}"
-    )
 
 
 WAYS: dict[type, Callable] = {
