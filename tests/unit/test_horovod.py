@@ -5,15 +5,20 @@ import math
 import event
 import numpy as np
 import pytest
+from event import by_engine
 
 from sim import protocols
 from sim.answers.outcome import of_trace
 from sim.base.errors import WrongSetting
 from sim.job.scenario import Scenario
+from sim.language import buffers
+from sim.language.engine import programs
 from sim.model.costs import Costs, Line
 from sim.model.nominal import layer_shares
 from sim.model.workload import Variable, Workload
+from sim.model.workload import read as read_workload
 from sim.platform.cluster import Cluster, Host, Link
+from sim.platform.cluster import read as read_cluster
 
 LINK = Link(latency_s=1e-3, overhead_s=2e-4, gap_s=3e-5, bandwidth_bytes_per_s=1e9)
 SIZES = [100_000 * (i + 1) for i in range(7)] + [800_000]  # divisible by 8
@@ -145,3 +150,16 @@ def test_horovod_runs_for_real_by_itself_where_it_is_installed(monkeypatch, is_h
 def test_wrong_settings(setting):
     with pytest.raises(WrongSetting, match=setting.split("=")[0]):
         protocols.make("horovod", [setting])
+
+
+@pytest.mark.parametrize("name", ["resnet50", "bert_large"])
+def test_gradients_that_count_as_ready_together_change_a_step_by_less_than_a_percent(name, monkeypatch):
+    def step_of() -> float:
+        where = read_cluster("p3.16xlarge*2")
+        described = Scenario(protocols.make("horovod"), read_workload(name), 16, steps=4, cluster=where, batch=8)
+        return float(by_engine(described).step_s.mean())
+
+    together_s = step_of()
+    monkeypatch.setattr(buffers, "AT_ONCE", 0.0)
+    monkeypatch.setattr(programs, "_kept", [])  # of the constant before
+    assert 0 < abs(step_of() / together_s - 1) < 0.01
