@@ -26,11 +26,8 @@ settings.register_profile(
 settings.load_profile("busy machine")
 
 MARKED_FOLDERS = {name: name for name in ("mpi", "tensorflow", "testbed")} | {"evidence": "slow"}
-BY_ITSELF = {
-    "test_faults.py",
-    "test_commands_of_pages.py",
-    "test_unknowns.py",
-}  # files whose tests share nothing, and take long
+# Files whose tests share nothing, and take long.
+BY_ITSELF = {"test_faults.py", "test_commands_of_pages.py", "test_unknowns.py"}
 
 
 def pytest_configure():

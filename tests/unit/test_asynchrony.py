@@ -82,9 +82,8 @@ def test_the_master_updates_when_the_window_has_passed(window_s, update_s):
 
 def test_a_message_that_is_coming_when_the_window_ends_is_waited_for():
     link = Link(latency_s=1e-3, overhead_s=1e-5, bandwidth_bytes_per_s=1e9)
-    over_s = (
-        of_trace(event.trace(job("amb-dg", "window_s=0.05", "time_limit_s=0.004", link=link, steps=12))).step_s - 0.05
-    )
+    windowed = job("amb-dg", "window_s=0.05", "time_limit_s=0.004", link=link, steps=12)
+    over_s = of_trace(event.trace(windowed)).step_s - 0.05
     assert (over_s > -1e-9).all()
     assert 0 < over_s.max() < link.occupancy_s(MLP.message_bytes) + 1e-5
 

@@ -96,11 +96,7 @@ def train(recorder: Recorder, gpu: Gpu, steps: int) -> None:
 
 def test_steps_are_those_of_the_gpu_and_nothing_waits_for_it(tmp_path, gpu, capsys, monkeypatch):
     # The anchor; before it the clock is the loop's.
-    first = [
-        0.0,
-        SHARES["computed"] * STEP_S,
-        SHARES["ended"] * STEP_S,
-    ]
+    first = [0.0, SHARES["computed"] * STEP_S, SHARES["ended"] * STEP_S]
     later = [
         (step + share) * STEP_S
         for step in range(1, 12)
