@@ -8,7 +8,6 @@ import os
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from html import escape
-from unittest.mock import patch
 from urllib.parse import quote
 
 from sim.base.files import write_text
@@ -49,6 +48,8 @@ def write(path: str, title: str, show: Callable[[], object], command: str, data:
 
 def printed(show: Callable[[], object]) -> str:
     """What a function prints, in lines of at most WIDTH characters."""
+    from unittest.mock import patch
+
     with patch.dict(os.environ, COLUMNS=WIDTH), redirect_stdout(io.StringIO()) as said:
         os.environ.pop("FORCE_COLOR", None)
         show()

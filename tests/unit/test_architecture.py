@@ -43,7 +43,7 @@ FLOORS = [
 COMMANDS = {"sim.protocols.check"}  # that stand in a folder
 LIGHT = ("sim.recording.traces", "sim.platform.cluster", "sim.protocols", "sim.model.workload", "sim.answers.outcome")
 LIGHT += ("sim.answers.summary", "sim.timeline", "sim.sweep")
-HEAVY = ("simpy", "mpi4py", "tensorflow", "pandas", "matplotlib", "scipy", "rich", "pint", "pyarrow")
+HEAVY = ("simpy", "mpi4py", "tensorflow", "pandas", "matplotlib", "scipy", "rich", "pint", "pyarrow", "asyncio")
 UNFINISHED = ("TO" + "DO", "FIX" + "ME")  # in two parts, or this file would be found
 
 
