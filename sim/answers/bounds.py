@@ -55,7 +55,7 @@ def least(scenario: Scenario, batch: int | None = None) -> Least:
     if largest := growth.at_largest(job := replace(scenario, batch=batch)):
         there = (growth.by_samples(job, largest) * seconds for seconds in least(largest)[1:])
         found = max(found, Least(found.samples, *there), key=Least.samples_per_s)
-    times = min(1.0, math.exp(growth.off_of(largest or scenario, grown)))
+    times = min(1.0, math.exp(growth.off_of(largest or job, grown)))
     return Least(found.samples, *(times * seconds for seconds in found[1:]))
 
 

@@ -159,6 +159,16 @@ def test_no_bound_is_above_what_a_table_says():
             assert bounds.least(asked).samples_per_s() >= answered(asked).samples_per_s
 
 
+def test_a_bound_at_another_batch_is_that_of_the_job_with_it():
+    """Hosts of two kinds, too, of which there is no job at the largest size."""
+    asked = job(16, known=GROWN.model_copy(update={"offs": ((1, 32, -0.1), (1, 8, -0.7))}))
+    (host,) = asked.cluster.hosts
+    kinds = (host.model_copy(update={"count": 8}), host.model_copy(update={"count": 8, "cores": 2}))
+    for one in (asked, asked.on(hosts=kinds)):
+        assert bounds.least(one, 8) == pytest.approx(bounds.least(replace(one, batch=8)))
+    assert growth.at_largest(one) is None
+
+
 def test_intervals_of_planted_tables_hold_their_next_sizes():
     """Steps that grow by as much as their table's, now more and now less; a third as wide they do not: the negative control."""
     draw, held, narrow = np.random.default_rng(0), [], []
