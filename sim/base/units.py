@@ -135,9 +135,9 @@ def assigned(
         WrongSetting: a text has no name or no value, or a name is there twice.
     """
     found: dict[str, str] = {}
-    for text in texts:
+    for text in map(str.strip, texts):
         alone = of_all and sign not in text
-        name, value = ("", text.strip()) if alone else map(str.strip, text.partition(sign)[::2])
+        name, value = ("", text) if alone else map(str.strip, text.partition(sign)[::2])
         if not (value and (name or alone)):
             raise WrongSetting(option, text, allowed)
         if name in found:

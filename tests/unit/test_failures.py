@@ -127,7 +127,7 @@ def test_missing_workers_cost_their_share_of_the_time():
         ("mtbf", "mtbf=TIME"),
         ("mtfb=1 d", "did you mean mtbf"),
         ("restart=1 s", "mtbf=TIME besides"),
-        ("mtbf=1 d, mtbf=2 d", "given before"),
+        ("mtbf=1 d, mtbf=2 d", "given 'mtbf=2 d'.*given before"),
         ("mtbf=1 parsec", "a quantity with its unit"),
         ("mtbf=86400", 'a quantity with its unit, such as "30 d"$'),
         ("mtbf=0 s", "1 to"),
