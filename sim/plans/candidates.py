@@ -112,6 +112,7 @@ class Candidate:
     """A configuration that may be the answer.
 
     Args:
+        question: that it may answer.
         least: that a step takes.
         error: standard deviation of the logarithm of what is not known of the speed of computing.
         at_most: samples a second, by the least that a step takes.
