@@ -316,6 +316,24 @@ def test_the_engine_slows_no_other_ranks_than_the_first_one_s_stragglers_do(kind
     agree(job(made, workers=5, cluster=hosts, steps=4, warmup=0))
 
 
+class Second(Stragglers):
+    """A user's own: the second worker takes three times as long."""
+
+    kind: str = "second"
+    mean: float = 0.0
+
+    def factors(self, scenario, random, worker):
+        return laws.Steps(sole=3.0) if worker == 2 else super().factors(scenario, random, worker)
+
+
+@pytest.mark.parametrize("law", [Second(), laws.Own(name=f"{__name__}:Second")], ids=["an object", "by its name"])
+def test_factors_of_ones_own_slow_the_ranks_that_have_them(law):
+    scenario = job(law, workers=3, steps=4, warmup=0)
+    agree(scenario)
+    usual_s = by_engine(replace(scenario, stragglers=laws.Constant(value=0))).step_s.mean()
+    assert by_engine(scenario).step_s.mean() > 2 * usual_s
+
+
 def test_factors_multiply_the_noise_of_computing():
     law = laws.Independent(factor=laws.Gamma(mean=2, cv=0.5))
     scenario = job(law)
