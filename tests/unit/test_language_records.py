@@ -139,6 +139,11 @@ class Wrong(Own):
                     yield from me.work(seconds=step % none)
                 if self.mistake == "/":
                     yield from me.work(seconds=step / none)
+                if self.mistake == "part":
+                    yield from me.post(me.gradient.part(0, step - 2), 0)
+                if self.mistake == "wait":
+                    sent = yield from me.post(me.gradient, 0)
+                    yield from me.wait([sent], count=step)
                 yield from me.post(me.gradient, 1)
                 yield from me.take(1, me.gradient[:10])
             yield from me.update()
@@ -150,6 +155,8 @@ class Wrong(Own):
     [
         ("/", "ZeroDivisionError", "division by zero"),
         ("%", "ZeroDivisionError", "division by zero"),
+        ("part", "ZeroDivisionError", "division by zero"),
+        ("wait", "2 of 1 handles", "fewer handles than are waited for"),
         ("", "items taken from rank 1 into 10", "another size, or a rank that there is not"),
     ],
 )

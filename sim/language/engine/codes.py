@@ -81,6 +81,8 @@ def obey(S: State, t: int, code: int, row: int) -> int:
         y = value(S, t, row + 3) - x
         k = int(value(S, t, row + 4))
         n = int(value(S, t, row + 5))
+        if n == 0:
+            return op.WRONG
         S.registers[to] = x + part(y, k, n)
         S.registers[to + 1] = x + part(y, k + 1, n)
     elif code == op.SLICE:  # start and stop; the piece's start and stop, from, to

@@ -49,11 +49,12 @@ WAITED_FOR = {
     layout.RINGING: "the others of an allreduce",
 }
 WRONG = {
-    **dict.fromkeys((layout.DIVIDE, layout.FLOOR_DIVIDE, layout.MODULO), "division by zero"),
+    **dict.fromkeys((layout.DIVIDE, layout.FLOOR_DIVIDE, layout.MODULO, layout.PART), "division by zero"),
     **dict.fromkeys((layout.GET, layout.SET, layout.REMOVE), "an element that there is not"),
     **dict.fromkeys(
         (layout.SAME_SIZE, layout.TAKE, layout.RING, layout.POST), "another size, or a rank that there is not"
     ),
+    layout.WAIT_ALL: "fewer handles than are waited for",
 }
 FEW = 2**17  # events, which take the event world some seconds
 OF_DEVICE = "device_cores", "device_turn", "device_contention", "device_switching"
@@ -113,9 +114,8 @@ class Run:
         codes = {row[0] for row in program.rows}
         starts = codes & {layout.START, layout.BESIDE} or job.message_background_s or job.local_background_s
         made, of_passes, of_work = devices(job)
-        if not (
-            starts or job.poll_s
-        ):  # a rank computes one thing at a time: one that shares a device with none has no turns there
+        # Where a rank computes one thing at a time, one that shares a device with none has no turns there.
+        if not (starts or job.poll_s):
             ranks_of = Counter(chain.from_iterable(map(set, zip(of_passes, of_work, strict=True))))
             made = [one if ranks_of[k] > 1 else one._replace(turn_s=math.inf) for k, one in enumerate(made)]
         cores = [device.cores if 0 < device.turn_s < np.inf else 0 for device in made]
@@ -294,7 +294,7 @@ class Run:
 
         Raises:
             RunFailed: all texts wait for ever.
-            WrongText: sizes differ, or a rank or an element is asked for that there is not.
+            WrongText: sizes differ, something is divided by zero, or more is asked for than there is.
         """
         more = {
             layout.SHORT_OF_EVENTS: self._more_events,

@@ -36,9 +36,8 @@ class Code:
         self.lists: list[list[float]] = []
         self.kept: dict[str, int] = {}
         self.cells: set[int] = set()  # registers that names of loops and branches lie in
-        self.loops: list[
-            tuple[list[int], list[int]]
-        ] = []  # of each, rows that leave it, and that go on with its next turn
+        # Of each loop, rows that leave it, and that go on with its next turn.
+        self.loops: list[tuple[list[int], list[int]]] = []
         self.depth = 0  # loops and branches of a function that are lowered now
         self.place, self.top, self.width, self.own_lists, self.lists_of_text = "", FIRST, FIRST, 1, 1
 
@@ -141,10 +140,8 @@ class Code:
 
     def tried(self, call: Callable[[], Any]) -> tuple:
         """What a call gives, alone in a tuple; nothing, and none of its rows, where that is not understood."""
-        rows, kept = (
-            len(self.rows),
-            (self.top, self.lists_of_text, set(self.cells), [*self.loops], self.depth, self.place),
-        )
+        rows = len(self.rows)
+        kept = self.top, self.lists_of_text, set(self.cells), [*self.loops], self.depth, self.place
         try:
             return (call(),)
         except ERRORS:

@@ -100,9 +100,9 @@ class Part(Piece):
 
     def part(self, k: int, n: int) -> Any:
         code = code_of(self.start, self.stop, k, n)
-        return (
-            super().part(k, n) if code is None else shaped(self, code.put(op.PART, self.start, self.stop, k, n, wide=2))
-        )
+        if code is None:
+            return super().part(k, n)
+        return shaped(self, code.put(op.PART, self.start, self.stop, k, n, wide=2))
 
 
 def part_of(piece: Piece) -> Part:
