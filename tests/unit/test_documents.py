@@ -9,6 +9,7 @@ from datetime import date
 from functools import cache
 from importlib import import_module
 from inspect import isfunction, ismodule
+from pathlib import Path
 
 import pytest
 from documents import PAGES, ROOT, fences
@@ -111,6 +112,14 @@ def test_every_verb_and_every_public_name_has_its_place():
         f"{of.__name__}.{name}" for of in (verbs, collectives) for name in dir(of) if isfunction(getattr(of, name))
     }
     assert functions <= _headings("reference/verbs.md")
+
+
+def test_every_file_of_python_that_a_document_names_is_there_and_has_the_names_beside_it():
+    here = [str(path) for pattern in ("*.py", "[!.]*/**/*.py") for path in ROOT.glob(pattern)]
+    for page in {*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")} - {ROOT / "CHANGELOG.md"}:
+        for name, beside in re.findall(r"`([\w./]+\.py)`(?: \(`(\w+)`)?", page.read_text()):
+            files = [Path(path) for path in here if path.endswith(f"/{name}")]
+            assert any(beside in path.read_text() for path in files), (page.name, name, beside)
 
 
 def test_a_comment_that_no_writer_answers_is_refused():
