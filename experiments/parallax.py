@@ -2,10 +2,10 @@
 
 Fitted: seconds of a GPU's step, of each model on one machine (ResNet-50: Horovod; LM1B: the hybrid); the cost of adding a byte of
 rows (LM1B, Horovod on one machine); what a port carries (LM1B, TensorFlow's servers on two). The other rows are predicted.
-Assumed: messages between machines share ports, as flows of TCP do (gRPC is the default of both); a server on each machine;
-variables of LM1B in 4 parts, within 1 % of the best that Parallax's search tries here; TensorFlow's servers hold dense variables
-too, and add up nothing within a machine; Horovod gathers rows; rings; nothing overlaps with computation; 36 cores a machine; a
-default Link within a machine, except for an overhead of 5 us.
+Assumed, and refined on this figure (docs/accuracy.md): messages between machines share ports, as flows of TCP do (gRPC is the default
+of both); a server on each machine; variables of LM1B in 4 parts, within 1 % of the best that Parallax's search tries here;
+TensorFlow's servers hold dense variables too, and add up nothing within a machine; Horovod gathers rows; rings; nothing overlaps
+with computation; 36 cores a machine; a default Link within a machine, except for an overhead of 5 us.
 """
 
 from __future__ import annotations

@@ -118,7 +118,7 @@ def by_law(known: Sequence[Origin], law: growth.Law = growth.LAW) -> Growth | No
 def at_largest(rows: Table, found: Scaling) -> dict[str, object]:
     """What sim.platform.cluster.Growth has of the largest size: `offs`, `fewest`, and its `power`.
 
-    Half of what a batch is off by besides the mean is taken for its row's own error: so T4 hosts were told better than by all or none.
+    Half of what a batch is off by besides the mean is taken for its row's own error, a share that was chosen on T4 hosts.
     """
     last = rows.where(sizes_of(rows) == sizes_of(rows).max())
     off, each = np.log(last.step_s / found.step_s(last)), np.stack([last.most, last.batch], axis=1).astype(int)
