@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
     from experiments.extrapolation.one_host import Asked
 
-TAKES_S = {CHOICE: 520, HELD_OUT: 380, KEPT_BACK: 60, "networks": 40, "by name": 60}  # on 2 quiet cores, for the time left
+# On 2 quiet cores, for the time left.
+TAKES_S = {CHOICE: 520, HELD_OUT: 380, KEPT_BACK: 60, "networks": 40, "by name": 60}
 LARGEST = {"bert": 2, "imagenet": 2, "cifar10": 4, "deepspeech2": 4}  # hosts of T4 GPUs that are fitted, in a table
 T4_TITLE = "T4, fitted on 1 and 2 hosts (CIFAR-10, DeepSpeech2: 1 to 4)"
 BAD, USUAL = "published because scaling was bad", "documentation and benchmarks"
@@ -46,7 +47,8 @@ def run(out: Path, seed: int = 0, held_out: bool | None = None) -> None:
     Args:
         held_out: whether the sources are predicted, too, that are kept out of every choice.
     """
-    with Progress("fitting and predicting", sum(TAKES_S.values()) - (TAKES_S[HELD_OUT] + TAKES_S[KEPT_BACK]) * (not held_out)):
+    left_out = () if held_out else (HELD_OUT, KEPT_BACK)
+    with Progress("fitting and predicting", sum(s for what, s in TAKES_S.items() if what not in left_out)):
         rows, shown = of_splits(held_out)
         named = sizes.predicted(sizes.with_networks(CHOICE), pools.of_size(None), TAKES_S["networks"])[0]
         from experiments.extrapolation import by_name
