@@ -145,7 +145,7 @@ def _ran(
     def smaller(job: Scenario) -> Outcome:
         return Replications(job, world).outcome(first, within_s)
 
-    joined = replace(join(outcomes), slow=outcome.slow, staleness=None if trace is not None else runs.staleness(first))
+    joined = replace(join(outcomes), staleness=None if trace is not None else runs.staleness(first))
     outcome = growth.of_table(scenario, joined, smaller)
     wall_s = time.monotonic() - start_s
     return Result(scenario, runs.world, count, outcome, wall_s, first, trace, bounded=bounded and bool(ends))

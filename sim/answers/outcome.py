@@ -72,7 +72,7 @@ def join(outcomes: Sequence[Outcome]) -> Outcome:
     joined: dict[str, Any] = {
         name: np.concatenate([getattr(o, name) for o in outcomes]) for name in ("step_s", "samples", "idle_fraction")
     }
-    return replace(outcomes[0], **joined, ends=_ends(outcomes), slow="")
+    return replace(outcomes[0], **joined, ends=_ends(outcomes))
 
 
 def _ends(outcomes: Sequence[Outcome]) -> dict[str, tuple[float, float]]:
