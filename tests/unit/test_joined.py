@@ -137,6 +137,11 @@ def test_a_table_of_scaling_is_fitted_checked_and_joined(logs, here):
         ([*TWO, "horovod-timeline=links.txt"], "a timeline alone"),
         ([TWO[0], "nccl-tests=links.txt", "--link", "10 Gbit/s"], "no link beside that which nccl-tests measured"),
         ([TWO[0], "nccl-tests=links.txt", "--shared-cores", "2"], "nothing without --from trace"),
+        ([TWO[0], "trace=links.txt", "--shared-cores", "2"], "nothing with sources of several kinds"),
+        (
+            ["amb-csv=links.txt", "--probe", "probe.json", "--link", "10 Gbit/s"],
+            "no link beside that which --probe measured",
+        ),
         (["torch=t32"], "--batch: missing; needed"),
         (["steps=steps.csv", "--columns", "seconds=train/step"], "samples (did you mean train/step_time?)"),
         (["steps=steps.csv", "--columns", "secs=loss"], "ours are step, rank, seconds"),
@@ -148,6 +153,7 @@ def test_what_cannot_be_joined_is_one_line(logs, here, words, said):
     Path("net.toml").write_text(
         dumps(MODEL | {"step": {"time": "30 ms", "batch": 32}} if words != ["torch=t32"] else _silent())
     )
+    Path("probe.json").write_text('{"cores": 2, "network": {"latency_s": 1e-5}}')
     assert said in refused(here("calibration.fit", *words, *NET, "-o", "p.toml"))
     assert not Path("p.toml").exists()
 
