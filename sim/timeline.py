@@ -52,9 +52,9 @@ def parser() -> command.Parser:
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command."""
+    given = parser().parse_args(argv)
     from sim.recording.traces import read
 
-    given = parser().parse_args(argv)
     check_outputs([("--output", given.output, ENDINGS)], given.traces)
     found = [(path, read(path)) for path in given.traces]
     write_many([(run_name(trace, path), trace) for path, trace in found], given.output)

@@ -281,7 +281,7 @@ class Run:
         """For how many rounds numbers are drawn next."""
         if self._now("rank_round").max(initial=0) < there:  # before its first round a rank has the first one's
             return there
-        ahead = 1 + self.job.steps // 8  # of the last step are some ranks
+        ahead = 1 + self.job.steps // 8  # rounds of ranks that are ahead of the others in the last step
         return min(self.job.steps + ahead, BLOCK) if not there else 2 * there
 
     # ---- running
