@@ -140,8 +140,6 @@ def test_a_protocol_reads_like_its_paper(path):
         ("ddp", [], ["waits", "overlaps"]),
         ("ps-layers", [], ["waits", "overlaps"]),
         ("local-sgd", [], ["waits", "stale"]),
-        ("d-psgd", [], ["waits", "stale"]),
-        ("ps-ssp", [], ["stale"]),
     ],
 )
 def test_what_is_known_of_a_protocol(name, settings, facts):
