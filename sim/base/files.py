@@ -40,9 +40,9 @@ def reading(what: str, path: str | Path) -> Iterator[None]:
     """Within it, that the file cannot be read is a WrongSetting about `what`."""
     try:
         yield
-    except WrongSetting:
-        raise
-    except (OSError, ValueError) as error:  # the latter of a name with a NUL
+    except (OSError, ValueError) as error:
+        if isinstance(error, WrongSetting) or not (isinstance(error, OSError) or "\0" in str(path)):
+            raise
         # pyarrow does not say what the system said of a file that is not there.
         missing = isinstance(error, FileNotFoundError)
         why = os.strerror(errno.ENOENT) if missing else getattr(error, "strerror", None) or error
