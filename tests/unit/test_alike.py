@@ -17,17 +17,8 @@ from sim.simulation import simulate
 def job(said=("fmb",), cluster="one core each", **costs) -> Scenario:
     model = bare("toy_fc")
     model = model.model_copy(update={"costs": model.costs.model_copy(update=costs)})
-    place = CLUSTERS[cluster]
-    return Scenario(
-        protocols.make(*said[:1], said[1:]),
-        model,
-        3,
-        steps=3,
-        warmup=1,
-        batch=16,
-        cluster=place,
-        stragglers=Constant(value=0.0),
-    )
+    text, none = protocols.make(*said[:1], said[1:]), Constant(value=0.0)
+    return Scenario(text, model, 3, steps=3, warmup=1, batch=16, cluster=CLUSTERS[cluster], stragglers=none)
 
 
 @pytest.mark.parametrize("cluster", ["two cores", "credits"])

@@ -5,17 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from experiments.proving.definitions import (
-    BATCH,
-    CHAIN,
-    DEFINED,
-    START,
-    STEPS,
-    Table,
-    parts_of_layers,
-    serial,
-    trained,
-)
+from experiments.proving.definitions import BATCH, CHAIN, DEFINED, START, STEPS, Table, parts_of_layers, serial, trained
 from sim.language.cyclic_code import code, decoded
 from sim.language.job import Laws
 from sim.laws import Exponential, LogNormal

@@ -39,8 +39,7 @@ def test_the_event_world_ends_where_there_is_no_more_memory(monkeypatch, more, o
 def test_rows_that_a_part_is_of_need_memory():
     """How often each of them is drawn is an array; NumPy refused 7 TiB."""
     rows = Rows(per_sample=1, of=10**12)
-    model = Workload(
-        name="parts", variables=[Variable(name="a", shape=(100, 10), rows=rows), Variable(name="b", shape=(9,))]
-    )
+    variables = [Variable(name="a", shape=(100, 10), rows=rows), Variable(name="b", shape=(9,))]
+    model = Workload(name="parts", variables=variables)
     with pytest.raises(WrongSetting, match="--workload: given 'parts'; allowed: smaller variables"):
         Replications(Scenario(protocols.make("hybrid"), model, 2))
