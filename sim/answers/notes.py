@@ -32,9 +32,9 @@ def notes(scenario: Scenario, outcome: Outcome, world: str, trace: Trace | None 
     found = [] if missed is None else [_of_staleness(missed)]
     if scenario.unused:
         found.append(f"{scenario.protocol.name} does not use {', '.join(scenario.unused)}")
-    if outcome.slow and not is_ours(scenario.protocol):
-        said = f"simulated event by event, which takes longer: {outcome.slow}"
-        found.append(f"{said}; docs/protocol.md says what the engine runs")
+    if outcome.slow:
+        more = "" if is_ours(scenario.protocol) else "; docs/protocol.md says what the engine runs"
+        found.append(f"simulated event by event, which takes longer: {outcome.slow}{more}")
     if outcome.by_message and scenario.ranks >= LONG_RING:
         found.append(f"all messages of ring allreduces are simulated, which takes longer: {outcome.by_message}")
     found += _of_data(scenario, outcome, trace)

@@ -293,6 +293,9 @@ def test_without_a_compiled_kernel_the_event_world_answers(monkeypatch):
     found = Replications(scenario())
     assert found.slow == engine.NOT_COMPILED
     assert len(found.outcome(0).step_s[0]) == 4
+    ours = Scenario(protocols.make("fmb"), workload.read("toy_fc"), workers=3, steps=4, warmup=1)
+    (note,) = (line for line in simulate(ours, replications=1).notes if "takes longer" in line)
+    assert note.endswith(engine.NOT_COMPILED)
 
 
 def test_many_rounds_draw_further_sleeps():

@@ -37,9 +37,7 @@ def _compiled() -> ModuleType | None:
 
 
 _kernel = _compiled()
-NOT_COMPILED = (
-    "the engine is not compiled here (a C compiler is needed when the package is installed); the event world answers"
-)
+NOT_COMPILED = "the engine is not compiled from this source: install the package anew, where a C compiler is"
 AT_FIRST = 1024  # numbers of lists
 KINDS_DRAWN = len(layout.FACTORS)
 WAITED_FOR = {
