@@ -92,7 +92,7 @@ def checked(given: argparse.Namespace, profile: Cluster | None = None) -> tuple[
     named = sources.parsed(given.traces, given.source)
     kinds = {one.kind for one in named}
     log_options.check(given, kinds)
-    known = profile or cluster.read(given.profile)
+    known = profile or cluster.read(given.profile, setting="PROFILE")
     given = argparse.Namespace(**vars(given) | {"workload": given.workload or known.fitted()})
     if kinds & {sources.TORCH, sources.SCALING, sources.TIMELINE} and not given.workload:
         raise WrongSetting("--workload", None, "what was trained: a name, or a TOML file")

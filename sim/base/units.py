@@ -97,7 +97,7 @@ def _in(written: str, unit: str, text: str, example: str) -> float:
 
 
 def _wrong(text: object, unit: str, example: str) -> WrongSetting:
-    return WrongSetting("quantity", text, f'a quantity such as "{example}", or a number of {unit}')
+    return WrongSetting("quantity", text, f'a quantity such as "{example}", or a number ({unit})')
 
 
 def parts(text: str) -> Iterator[str]:

@@ -574,28 +574,29 @@ def one_rank_a_host(ranks: int, cores: int = 1, gpu: Gpu | None = None) -> Clust
     return Cluster(name="one rank a host, 10 Gbit/s", hosts=(Host.model_validate(host),), network=ASSUMED)
 
 
-def read(text: str | os.PathLike[str], gpus_per_host: int | None = None) -> Cluster:
+def read(text: str | os.PathLike[str], gpus_per_host: int | None = None, setting: str = "--cluster") -> Cluster:
     """The cluster or profile in a TOML file, or of hosts of one kind: "p3.8xlarge*4".
 
     Args:
         gpus_per_host: workers that are placed on each host; as many as it has GPUs, or cores, if None.
+        setting: that gave it, for errors.
 
     Raises:
         WrongSetting: no such file or kind of host, another schema, a wrong unit or key, or hosts with fewer GPUs.
     """
     from sim.platform import catalogue
 
-    text = text_of("--cluster", text)
-    return (catalogue.cluster_of(text) or _from_file(text)).with_each(gpus_per_host)
+    text = text_of(setting, text)
+    return (catalogue.cluster_of(text) or _from_file(text, setting)).with_each(gpus_per_host)
 
 
-def _from_file(path: str) -> Cluster:
+def _from_file(path: str, setting: str) -> Cluster:
     if not names_a_file(path):
         from sim.platform import catalogue
 
         allowed = f"a file, or {catalogue.hosts_near(path.partition('*')[0])}, also times a number"
-        raise WrongSetting("--cluster", path, allowed)
-    table = read_toml(path, "--cluster")
+        raise WrongSetting(setting, path, allowed)
+    table = read_toml(path, setting)
     if table.get("schema") != SCHEMA:
         raise WrongSetting(
             f"{path}: schema", table.get("schema"), f"{SCHEMA} (make the profile again with calibration.fit)"

@@ -154,7 +154,7 @@ REFUSED = {
         lambda: trainsim.fit("nowhere.csv", workload="mlp"),
         "'nowhere.csv'; allowed: a file or a folder that",
     ),
-    "no profile": (lambda: trainsim.check(3, "x.parquet"), "--cluster: given 3"),
+    "no profile": (lambda: trainsim.check(3, "x.parquet"), "PROFILE: given 3"),
     "no runs": (lambda: trainsim.check("p3.8xlarge*4"), "traces: missing"),
 }
 
