@@ -328,11 +328,25 @@ class Job:
         takes = f"{size_bytes / 1e9:,.1f} GB of memory, and {most_bytes / 1e9:,.1f} GB are the most here"
         return WrongSetting(option, given.get(option, self.ranks), f"a smaller job: the {world} would take {takes}")
 
-    def sum_s(self, items: int, share: float) -> float:
+    # Costs of messages, in numbers; or in symbols of the engine, which adds no op-code for what is 0.
+
+    def sum_s(self, items: Any, share: Any) -> Any:
         """Seconds of a core for adding a message with a share of so many items, or for mixing as many."""
-        is_rows = self.rows_s is not None and share != 1
-        each_s, base_s = (self.rows_s, self.rows_base_s) if is_rows else (self.mix_s, self.mix_base_s)
-        return (base_s or 0.0) + (each_s or 0.0) * (items * share)
+        usual_s = self.mix_base_s + self.mix_s * items * share
+        if self.rows_s is None:
+            return usual_s
+        return (share != 1) * ((self.rows_base_s or 0.0) + self.rows_s * items * share) + (share == 1) * usual_s
+
+    def put_s(self, into: Any, share: Any) -> Any:
+        """Seconds of a core for putting a message with a share of the items in place of a piece."""
+        if into.vector != "weights":
+            return 0.0
+        return (into.items > 0) * (self.take_up_base_s + self.take_up_s * into.items * share)
+
+    def taken_s(self, is_far: Any, items: Any, share: Any) -> Any:
+        """Seconds of a core for a message that has come, of another host or of this one, before it is added or put anywhere."""
+        copy_s = self.local_copy_s and self.local_copy_s * self.bytes_of(items, share)
+        return self.overhead_s * is_far + (self.local_overhead_s + copy_s) * (is_far == 0)
 
     def speed(self, rank: int) -> float:
         """The speed of a rank's core."""

@@ -224,6 +224,13 @@ def pause(me: Rank, end_s: float):
     yield from me.take(me.rank, until_s=end_s)
 
 
+def in_pieces(me: Rank, moments_s: Sequence[float], each_s: float):
+    """Background work: so many seconds of it from each moment of the clock on, one piece after another."""
+    for moment_s in moments_s:
+        yield from pause(me, moment_s)
+        yield from me.work(seconds=each_s)
+
+
 def update(me: Rank):
     """Update all weights, which are those of all ranks; the first rank evaluates them."""
     yield from me.update()

@@ -198,7 +198,7 @@ def test_replications_and_links_share_a_program_and_other_costs_do_not(monkeypat
     first = programs.program_of(job(), text)
     for alike in (job(replication=3), job(latency_s=1.0), job(bandwidth=1.0), job(seed=9, laws=Laws())):
         assert programs.program_of(alike, text) is first
-    for other in (job(5), job(batch=16), job(steps=3), job(input_s=1.0), replace(job(), layers=LAYERS * 2)):
+    for other in (job(5), job(batch=16), job(steps=3), job(cold_s=1.0), replace(job(), layers=LAYERS * 2)):
         assert programs.program_of(other, text) is not first
     assert programs.program_of(job(), TEXTS["d-psgd"]()) is not first
 

@@ -22,7 +22,7 @@ class Me:
 
     Args:
         rank: one of them, for what all have in common.
-        code: of the text (primitives.Lowering).
+        code: of the text (primitives.Program).
         draws: by their number, lists with a random number of each step, and below what these are.
     """
 

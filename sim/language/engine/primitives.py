@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import math
-from dataclasses import dataclass
 from typing import Any
 
 from sim.language import commands
@@ -36,101 +35,50 @@ from sim.language.job import Job
 from sim.language.pieces import Piece
 from sim.language.rank import Rank
 from sim.language.text import Text
+from sim.language.verbs import in_pieces
 
 PRIMITIVES = {one.__code__ for of in (Rank, Me) for one in vars(of).values() if inspect.isgeneratorfunction(one)}
 
 
-@dataclass(frozen=True)
-class Program:
-    """A text in op-codes.
+class Program(Statements):
+    """A text of a job, and those that it starts, in op-codes: the rows, constants and lists of sim.language.engine.rows.
 
-    Args:
-        rows: of the code, shape (rows, OPERANDS).
-        places: file:line of each.
-        constants: numbers that operands below 0 name.
-        lists: that are known, of numbers.
-        width: registers of each text.
-        own_lists: lists of each text.
+    Attributes:
         draws: by their number, lists with a random number of each step, and below what these are.
-    """
-
-    rows: list[list[int]]
-    places: list[str]
-    constants: list[float]
-    lists: list[list[float]]
-    width: int
-    own_lists: int
-    draws: dict[int, int]
-
-
-class HandsOver(Exception):
-    """The sender of a message waits until it is taken."""
-
-
-def lowered(job: Job, text: Text) -> Program:
-    """A text, and those that it starts, in op-codes.
 
     Raises:
         NotLowered: naming file and line.
     """
-    try:
-        return Lowering(job, text, job.shares_hosts).program()
-    except HandsOver:
-        return Lowering(job, text, True).program()
 
-
-class Lowering(Statements):
-    """A text of a job.
-
-    Args:
-        text: the protocol.
-        hands_over: whether senders may wait until a message is taken.
-    """
-
-    def __init__(self, job: Job, text: Text, hands_over: bool):
+    def __init__(self, job: Job, text: Text):
         super().__init__()
-        self.job, self.text, self.hands_over = job, text, hands_over
+        self.job, self.text = job, text
         self.draws: dict[int, int] = {}
         self.me = Me(Rank(0, job, text.servers, None, text.data == "shared"), self, self.draws)
         self.texts: dict[tuple, int] = {}  # numbers of those that are started
-        self.queue: list[
-            tuple[int, Any, dict[str, Any], int]
-        ] = []  # number, generator, arguments, how many registers these take
+        self.queue: list[tuple[Any, dict[str, Any], int]] = []  # they, arguments, how many registers these take
         self.groups: dict[range, int] = {}  # numbers of those that rings are of
-
-    def program(self) -> Program:
-        """Lower the main text, and those that it starts.
-
-        Raises:
-            NotLowered: naming file and line.
-        """
-        main = self.text(self.me)
-        self.one(main, given_to(main), 0)
-        begins: dict[int, int] = {}
-        while self.queue:
-            number, *text = self.queue.pop(0)
-            begins[number] = self.emit(op.WAIT_ALL, Plain(AFTER), 0)
-            self.one(*text)
+        begins = []
+        self.one(text(self.me), None, 0)
+        for started in self.queue:  # which grows meanwhile
+            begins.append(self.emit(op.WAIT_ALL, Plain(AFTER), 0))
+            self.one(*started)
         beside = len(self.rows)
-        if self.job.background_s:
-            self.top = FIRST + op.PIECES
-            for k in range(op.PIECES):
-                self.take(commands.Take(self.me.rank, None, False, 1.0, False, self.argument(k)))
-                self.emit(op.WORK, self.job.background_s / op.PIECES)
-            self.emit(op.END)
+        if job.background_s:
+            moments_s = [self.argument(k) for k in range(op.PIECES)]
+            self.one(in_pieces(self.me, moments_s, job.background_s / op.PIECES), None, op.PIECES)
         for row in self.rows:
             if row[0] == op.START:
                 row[2] = begins[row[2]]
             elif row[0] == op.BESIDE:
                 row[1] = beside
-        return Program(self.rows, self.places, [*self.constants], self.lists, self.width, self.own_lists, self.draws)
 
     def argument(self, k: int) -> Any:
         """The k-th number that is given to a text."""
         return Number(self, FIRST + k)
 
-    def one(self, text: Any, given: dict[str, Any], count: int) -> None:
-        """One text from its first row to END; so many numbers are given to it."""
+    def one(self, text: Any, given: dict[str, Any] | None, count: int) -> None:
+        """One text from its first row to END; so many numbers are among the values that stand in place of its arguments."""
         self.is_main, self.top = not self.rows, FIRST + count
         self.width = max(self.width, self.top)
         self.stated(text, given)
@@ -145,29 +93,30 @@ class Lowering(Statements):
         if text.gi_code in PRIMITIVES:
             command = next(text)
             return getattr(self, type(command).__name__.lower())(command)
-        return self.stated(text, given_to(text))
+        return self.stated(text)
 
-    def stated(self, text: Any, given: dict[str, Any]) -> Any:
+    def stated(self, text: Any, given: dict[str, Any] | None = None) -> Any:
         """A generator's statements; those of a ring allreduce stand behind the op-code that may take their place."""
-        row = self.ring(**given) if text.gi_code is allreduce.__code__ else None
+        given = given or inspect.getgeneratorlocals(text)
+        rows = self.ring(**given) if text.gi_code is allreduce.__code__ else []
         found = self.inlined(text.gi_code, given, text.gi_frame.f_globals)
-        self.here(*([] if row is None else [row]))
+        self.here(*rows)
         return found
 
-    def ring(self, me: Any, piece: Any, group: Any) -> int | None:
-        """The op-code that may take the place of a ring allreduce; its row, or None where it does not say where the ring ends.
+    def ring(self, me: Any, piece: Any, group: Any) -> list[int]:
+        """The op-code that may take the place of a ring allreduce; its row, if it says where the ring ends.
 
         Of a group that is not the same at all ranks, or no range upwards, it has no stride.
         """
         if isinstance(group, range) and len(group) < 2:
-            return None
+            return []
         alike = isinstance(piece, Part) and isinstance(group, range) and group.step > 0
         if not alike or (piece.vector == "weights" and (self.job.take_up_base_s or self.job.take_up_s)):
             self.emit(op.RING)
-            return None
+            return []
         number = self.groups.setdefault(group, len(self.groups))
         ends = piece.start, piece.stop, group.start, group.step, len(group)
-        return self.emit(op.RING, Plain(0), *ends, Plain(number))
+        return [self.emit(op.RING, Plain(0), *ends, Plain(number))]
 
     # ---- time and work
 
@@ -186,12 +135,7 @@ class Lowering(Statements):
     def compute(self, seconds: Any, cold_s: Any, factors: int) -> None:
         """Work of the core whose seconds vary, after which the rank is warm."""
         self.emit(op.COMPUTE, seconds, cold_s, Plain(factors))
-        self.warm()
-
-    def warm(self) -> None:
-        """A rank has just computed."""
-        if self.job.cold_s or self.job.update_cold_s:
-            self.emit(op.IS_WARM)
+        self.emit(op.IS_WARM)
 
     def passes(self, to_s: list[float], begins: bool, command: commands.Forward | commands.Backward) -> Any:
         """Compute a stretch of layers; its samples.
@@ -201,17 +145,13 @@ class Lowering(Statements):
         """
         job, first, stop, micro = self.job, command.first, command.stop, command.micro
         samples = self.samples_of(micro, command.of)
-        share = samples / job.batch
-        opens: Any = begins and first == 0
-        if job.input_s or job.resume_s:
-            self.tell(opens, op.FETCH, share)
+        share, opens = samples / job.batch, begins and first == 0
+        self.tell(opens, op.FETCH, share)
         if not same(first, stop):
-            part = job.fixed + (1 - job.fixed) * share
-            part = folded(max, job.least, part) if job.least else part
-            begun: Any = begins and (job.loop_s or job.copied_at_once) and micro == 0
+            begun: Any = begins and micro == 0
+            part = folded(max, job.least, job.fixed + (1 - job.fixed) * share)
             seconds = self.between(to_s, first, stop) * part + job.loop_s * both(opens, begun)
-            if begins and job.to_device_s:
-                self.spend(op.WORK, opens * (job.to_device_s * (begun if job.copied_at_once else share)))
+            self.spend(op.WORK, opens * (job.to_device_s * (begun if job.copied_at_once else share)))
             self.compute(seconds, job.cold_s * opens, op.PASSES)
         return samples
 
@@ -233,15 +173,14 @@ class Lowering(Statements):
             self.emit(op.COMPUTED, samples, self.between(self.me.items_to, command.first, command.stop))
         else:
             self.spend(op.WORK, self.job.pack_s)
-            self.warm()
+            self.emit(op.IS_WARM)
 
     def update(self, command: commands.Update) -> None:
         job, piece = self.job, command.piece
         if piece.vector != "weights":
             raise NotLowered(f"me.update of {piece.vector}: a piece of me.weights")
-        if job.update_base_s or job.update_s or job.update_cold_s or job.cold_s:
-            seconds = job.update_base_s + job.update_s * (piece.items * command.share)
-            self.compute(seconds, job.update_cold_s, op.UPDATES)
+        seconds = job.update_base_s + job.update_s * piece.items * command.share
+        self.compute(seconds, job.update_cold_s, op.UPDATES)
         self.emit(op.UPDATED, command.samples, piece.items)
 
     def work(self, command: commands.Work) -> None:
@@ -252,47 +191,26 @@ class Lowering(Statements):
         self.spend(op.WORK, found)
 
     def evaluate(self, command: commands.Evaluate) -> None:
-        if self.job.evaluate_s:
-            self.tell((self.me.step + 1) % self.job.evaluate_every == 0, op.WORK, self.job.evaluate_s)
+        self.tell((self.me.step + 1) % self.job.evaluate_every == 0, op.WORK, self.job.evaluate_s)
 
     def drop(self, command: commands.Drop) -> None:
         pass
 
     # ---- sums
 
-    def sum_s(self, items: Any, share: Any) -> Any:
-        """As sim.language.job.Job.sum_s."""
-        job = self.job
-        if job.rows_s is None or not symbolic(share):
-            return job.sum_s(items, share) if job.mix_s or job.rows_s else job.sum_s(0, share)
-        is_rows = share != 1
-        base_s, each_s = (
-            usual if rows == usual else rows * is_rows + usual * (is_rows == 0)
-            for rows, usual in ((job.rows_base_s or 0.0, job.mix_base_s), (job.rows_s, job.mix_s))
-        )
-        return base_s + each_s * (items * share)
-
-    def put_s(self, into: Piece, share: Any) -> Any:
-        """Seconds of putting a message in place of a piece."""
-        job, items = self.job, into.items
-        if into.vector != "weights" or not (job.take_up_base_s or job.take_up_s) or (not symbolic(items) and not items):
-            return 0.0
-        seconds = job.take_up_base_s + job.take_up_s * (items * share)
-        return seconds * (items > 0) if symbolic(items) else seconds
-
     def mix(self, command: commands.Mix) -> None:
         into, what, a, b = command
-        is_message = isinstance(what, Message)
+        items = into.items
+        is_known = not symbolic((a, b))
         if not isinstance(what, Message | Piece):
             raise NotLowered(f"{described(what)} is no piece")
         if not same(into, what):
-            self.same_size(what.items, into.items)
-        is_set, is_clear = (not symbolic((a, b)) and (a, b) == pair for pair in ((0, 1), (0, 0)))
+            self.same_size(what.items, items)
         share = what.share if isinstance(what, Message) else 1.0
-        if is_message and is_set:
-            self.spend(op.WORK, self.put_s(into, share))
-        elif not is_clear:  # else the memory is set to zeros
-            self.spend(op.WORK, self.sum_s(into.items, share))
+        if isinstance(what, Message) and is_known and (a, b) == (0, 1):
+            self.spend(op.WORK, self.job.put_s(into, share))
+        elif not is_known or a or b:  # else the memory is set to zeros
+            self.spend(op.WORK, self.job.sum_s(items, share))
         if into.vector == "gradient":
             whole = self.me.gradient
             is_whole = both(into.start == whole.start, into.stop == whole.stop)
@@ -315,33 +233,21 @@ class Lowering(Statements):
 
     # ---- messages
 
-    def elsewhere(self, peer: Any) -> Any:
+    def is_far(self, peer: Any) -> Any:
         """Whether a rank is on another host than this one."""
-        hosts = [self.job.host(rank) for rank in range(self.job.ranks)]
-        if hosts == [*range(len(hosts))]:
-            return peer != self.me.rank
-        return self.looked_up(hosts, peer) != self.looked_up(hosts, self.me.rank)
+        me = self.me
+        return me.host(peer) != me.host(me.rank) if self.job.shares_hosts else peer != me.rank
 
     def post(self, command: commands.Post) -> Number:
-        piece, to, share, taken = command
-        seconds = self.job.overhead_s and self.job.overhead_s * self.elsewhere(to)
-        items = piece.items
-        announced = self.is_announced(items, share)  # then the overhead is behind it
-        after = seconds * announced
+        job, (piece, to, share, taken) = self.job, command
+        seconds = job.overhead_s and job.overhead_s * self.is_far(to)
+        # Of a message that is announced the overhead is behind it.
+        after = seconds * (job.fair is not None and job.fair.eager_bytes < job.bytes_of(piece.items, share))
         self.spend(op.OVERHEAD, seconds - after)
-        if taken and not self.hands_over:
-            raise HandsOver
         gradient = isinstance(piece, Part) and piece.vector == "gradient"
-        handle = self.put(op.POST, to, items, share, Plain(gradient), Plain(taken))
+        handle = self.put(op.POST, to, piece.items, share, Plain(gradient), Plain(bool(taken)))
         self.spend(op.OVERHEAD, after)
         return handle
-
-    def is_announced(self, items: Any, share: Any) -> Any:
-        """Whether a message with so many items leaves when it is asked for: 1 or 0."""
-        job = self.job
-        if job.fair is None or job.fair.eager_bytes == math.inf:
-            return False
-        return job.fair.eager_bytes < job.bytes_of(items, share)
 
     def take(self, command: commands.Take) -> Message:
         into, adds, until_s = command.into, command.adds, command.until_s
@@ -370,24 +276,16 @@ class Lowering(Statements):
         Args:
             sender, items: of the message, as they are known best.
         """
-        job, seconds = self.job, self.job.overhead_s
-        if seconds or job.local_overhead_s or job.local_copy_s:
-            far = self.elsewhere(sender)
-            seconds = seconds * far
-            if job.local_overhead_s or job.local_copy_s:
-                local_s = job.local_overhead_s + (
-                    job.local_copy_s and job.local_copy_s * job.bytes_of(items, found.share)
-                )
-                seconds = seconds + local_s * (far == 0)
-        self.spend(op.OVERHEAD, seconds)
-        if job.fair and job.fair.eager_bytes < math.inf:
+        job = self.job
+        costs = job.overhead_s or job.local_overhead_s or job.local_copy_s
+        self.spend(op.OVERHEAD, costs and job.taken_s(self.is_far(sender), items, found.share))
+        if job.fair:
             self.emit(op.LAND, Plain(found.at + len(FIELDS)))
-        if self.hands_over:
-            self.emit(op.TOOK)
+        self.emit(op.TOOK)
         if into is None:
             return
-        seconds = self.sum_s(into.items, found.share) if adds or symbolic(weight) or weight != 1 else 0.0
-        self.spend(op.WORK, seconds if adds else seconds + self.put_s(into, found.share))
+        seconds = job.sum_s(into.items, found.share) if adds or symbolic(weight) or weight != 1 else 0.0
+        self.spend(op.WORK, seconds if adds else seconds + job.put_s(into, found.share))
         if adds and into.vector == "gradient":
             self.emit(op.ADDED, found.samples)
 
@@ -413,13 +311,13 @@ class Lowering(Statements):
     # ---- texts
 
     def start(self, command: commands.Start) -> Number:
-        text, after = command
+        text = command.text
         if not inspect.isgenerator(text):
             raise NotLowered(f"me.start of {described(text)}: a call of a function")
         kinds: list[tuple] = []
         flat: list[Any] = []
         given: dict[str, Any] = {}
-        for name, one in given_to(text).items():
+        for name, one in inspect.getgeneratorlocals(text).items():
             is_number = isinstance(one, int | float) and not isinstance(one, bool)
             if not (symbolic(one) or is_number or isinstance(one, Part)):
                 kinds.append((name, repr(one), id(one) if type(one).__repr__ is object.__repr__ else 0))
@@ -433,35 +331,24 @@ class Lowering(Statements):
         key = (text.gi_code, *kinds)
         if key not in self.texts:
             self.texts[key] = len(self.texts)
-            self.queue.append((self.texts[key], text, given, len(flat)))
+            self.queue.append((text, given, len(flat)))
         base = self.together(flat)
-        return self.put(op.START, Plain(self.texts[key]), Plain(base), Plain(len(flat)), Plain(self.handles(after)))
+        return self.put(
+            op.START, Plain(self.texts[key]), Plain(base), Plain(len(flat)), Plain(self.handles(command.after))
+        )
 
-    def handles(self, after: Any) -> int:
-        """Registers with the list of handles to wait for, and from where; NONE without any."""
-        if after is None or (isinstance(after, tuple | list) and not after):
-            return op.NONE
-        if isinstance(after, Number):
-            after = [after]
-        part = after if isinstance(after, List) else self.fresh(after)
+    def handles(self, several: Any) -> int:
+        """Registers with the list of handles to wait for, and from where."""
+        part = several if isinstance(several, List) else self.fresh(several)
         return self.together([part.which, part.first])
 
     def wait(self, command: commands.Wait) -> None:
         handles, count = command.handles, command.needed
         if isinstance(handles, Number):
             self.emit(op.WAIT, handles)
-        # Who polls sees several at once.
-        elif isinstance(handles, tuple | list) and count is None and not self.job.poll_s:
-            for one in handles:
-                self.emit(op.WAIT, one)
-        elif (at := self.handles(handles)) != op.NONE:
-            counts = count is not None
+        else:
+            at, counts = self.handles(handles), count is not None
             self.emit(op.WAIT_ALL, Plain(at), Plain(at + 1), count if counts else 0, Plain(counts))
 
     def stop(self, command: commands.Stop) -> None:
         self.emit(op.STOP, command.handle)
-
-
-def given_to(text: Any) -> dict[str, Any]:
-    """The arguments of a generator that has not begun, by name."""
-    return text.gi_frame.f_locals

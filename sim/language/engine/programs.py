@@ -8,11 +8,11 @@ from __future__ import annotations
 import inspect
 from collections import Counter
 from types import MethodType
-from typing import Any, NamedTuple
+from typing import Any
 
 from sim.base.home import installed
 from sim.language.engine import layout as op
-from sim.language.engine.primitives import Program, lowered
+from sim.language.engine.primitives import Program
 from sim.language.hosts import devices
 from sim.language.job import Job
 from sim.language.text import Text
@@ -39,15 +39,7 @@ class Noted:
         return self.read[name]
 
 
-class Kept(NamedTuple):
-    """A program, of which text, and what was read of the job."""
-
-    text: Text
-    read: dict[str, Any]
-    program: Program
-
-
-_kept: list[Kept] = []
+_kept: list[Program] = []
 
 
 def program_of(job: Job, text: Text) -> Program:
@@ -57,12 +49,12 @@ def program_of(job: Job, text: Text) -> Program:
         NotLowered: the engine does not understand the text.
     """
     for one in _kept:
-        if one.text == text and all(getattr(job, name) == value for name, value in one.read.items()):
-            return one.program
+        if one.text == text and all(getattr(job, name) == value for name, value in one.job.read.items()):
+            return one
     noted: Any = Noted(job)
-    found = lowered(noted, text)
+    found = Program(noted, text)
     if type(text).__module__.startswith(OURS):
-        _kept[:] = [Kept(text, noted.read, found), *_kept[: MOST_KEPT - 1]]
+        _kept[:] = [found, *_kept[: MOST_KEPT - 1]]
     return found
 
 

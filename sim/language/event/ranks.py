@@ -8,7 +8,7 @@ from collections.abc import Callable
 from sim.language.event.task import Task
 from sim.language.job import PIECES, Job
 from sim.language.rank import Rank
-from sim.language.verbs import pause
+from sim.language.verbs import in_pieces
 from sim.model.costs import COLD_AFTER_S, COLD_FROM_S
 from sim.platform.polling import STAGES, late_s
 
@@ -179,7 +179,12 @@ class OtherThreads:
             self._round, self._begun_s, self.slept_s = me.round, now_s, 0.0
             self._pieces += PIECES
             moments_s = [now_s + span_s * self._moments[k] for k in range(self._pieces - PIECES, self._pieces)]
-            task = Task(self._world, me, self._work(moments_s), THREADS + max(0, me.round))
+            task = Task(
+                self._world,
+                me,
+                in_pieces(me, moments_s, self._world.job.background_s / PIECES),
+                THREADS + max(0, me.round),
+            )
             task.who = None
             self._world.start(task)
 
@@ -192,8 +197,3 @@ class OtherThreads:
             task.who = None
             self._world.tasks[self._me.rank, number] = task
             task.go()
-
-    def _work(self, moments_s: list[float]):
-        for moment_s in moments_s:
-            yield from pause(self._me, moment_s)
-            yield from self._me.work(seconds=self._world.job.background_s / PIECES)

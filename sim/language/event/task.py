@@ -268,7 +268,7 @@ class Task:
         self._check(what.items, into, "mixed into")
         share = what.share if isinstance(what, Message) else 1.0
         if isinstance(what, Message) and command.a == 0 and command.b == 1:
-            yield from self._spend(self._put_s(into, share))
+            yield from self._spend(job.put_s(into, share))
         elif command.a or command.b:  # else the memory is set to zeros
             yield from self._spend(job.sum_s(into.items, share))
         if into == self.me.gradient and command.a == 0:
@@ -294,13 +294,13 @@ class Task:
         job, me, piece = self.world.job, self.me, command.piece
         if not (isinstance(command.to, int) and 0 <= command.to < me.n):
             raise self._wrong(f"me.post to rank {command.to!r} of {me.n}")
-        size_bytes, overhead_s = job.bytes_of(piece.items, command.share), self._overhead_s(command.to)
+        here = job.host(command.to) == job.host(me.rank)
+        size_bytes, overhead_s = job.bytes_of(piece.items, command.share), 0.0 if here else job.overhead_s
         announces = self.world.links.announces(size_bytes)
         yield from self._overhead(0.0 if announces else overhead_s)
         samples = self.world.samples.at_hand(me) if piece.vector == "gradient" else 0.0
         values = self.world.values.read(me, piece)
         message = Message(me.rank, me.step, piece.items, samples, values, command.share)
-        here = job.host(command.to) == job.host(me.rank)
         if here or command.taken:
             message.taken = Handle()
         for rank in (me.rank, command.to) if self.world.threads else ():
@@ -308,10 +308,6 @@ class Task:
         handle = self.world.links.send(self, message, command.to, size_bytes)
         yield from self._overhead(overhead_s if announces else 0.0)
         return message.taken or handle
-
-    def _overhead_s(self, peer: int) -> float:
-        job = self.world.job
-        return 0.0 if job.host(peer) == job.host(self.me.rank) else job.overhead_s
 
     def take(self, command: commands.Take):
         """The next message, if it comes in time."""
@@ -384,7 +380,8 @@ class Task:
         """A message is taken, and becomes a piece, or part of a sum."""
         job, found_s = self.world.job, self.world.time_s
         try:
-            yield from self._overhead(self._received_s(message))
+            is_far = job.host(message.sender) != job.host(self.me.rank)
+            yield from self._overhead(job.taken_s(is_far, message.items, message.share))
             if message.flow:
                 yield from self._seen(self.world.links.land(self, message.flow, found_s))
         finally:
@@ -393,24 +390,10 @@ class Task:
             return
         self._check(message.items, into, f"taken from rank {message.sender} into")
         sum_s = job.sum_s(into.items, message.share) if adds or weight != 1 else 0.0
-        yield from self._spend(sum_s + (0.0 if adds else self._put_s(into, message.share)))
+        yield from self._spend(sum_s + (0.0 if adds else job.put_s(into, message.share)))
         if into.vector == "gradient" and adds:
             self.world.samples.added(self.me, message.samples)
         self.world.values.put(self.me, into, message.values, adds, weight)
-
-    def _received_s(self, message: Message) -> float:
-        """Seconds of a core for a message that has come, before it is added or put anywhere."""
-        job = self.world.job
-        if job.host(message.sender) == job.host(self.me.rank):
-            return job.local_overhead_s + job.local_copy_s * job.bytes_of(message.items, message.share)
-        return job.overhead_s
-
-    def _put_s(self, into: Piece, share: float) -> float:
-        """Seconds of putting a message in place of a piece."""
-        job = self.world.job
-        if into.vector != "weights" or not into.items:
-            return 0.0
-        return job.take_up_base_s + job.take_up_s * (into.items * share)
 
     def _check(self, items: int, into: Piece, how: str) -> None:
         if items != into.items:
