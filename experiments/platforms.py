@@ -218,12 +218,8 @@ def row(platform: Platform, cells: dict[str, Cell], traces: dict[str, Trace], pr
 
 
 def step_s(traces: list[Trace]) -> np.ndarray:
-    """Seconds of each step after warm-up, shape (runs, steps): as many as all runs have.
-
-    TensorFlow's servers may end a step early, where a fast worker took both tokens of one.
-    """
-    runs = [of_trace(trace).step_s[0] for trace in traces]
-    return np.array([run[: min(map(len, runs))] for run in runs])
+    """Seconds of each step after warm-up, shape (runs, steps)."""
+    return np.concatenate([of_trace(trace).step_s for trace in traces])
 
 
 def agreed(

@@ -38,6 +38,7 @@ from sim.recording.traces import Trace
 
 PROGRESS_S = 2.0
 WARM = 2  # the tag by which the chief says that the measured steps begin soon: processor time before does not count
+LAST_UPDATE_S = 10.0
 RARELY_S = 0.05  # from one poll of a server to the next, which takes a core from a worker
 
 
@@ -196,6 +197,8 @@ class Worker:
 
     def _gathered(self, transcript: Transcript, parameters: str | None) -> Trace | None:
         """The trace of all processes, at the chief, once no worker trains any more. Writes the parameters, if they are asked for."""
+        if self.replica.tokens and self.tasks.is_chief:  # a worker may have its last token before the thread knows of the update
+            poll(lambda: len(self.updates) >= self.scenario.rounds, "the last update", LAST_UPDATE_S)
         for made in list(self.updates):
             transcript.updated(made)
         accounts = self.team.gather(transcript.account(), self.scenario.servers)

@@ -6,12 +6,16 @@ import json
 import os
 import subprocess
 import sys
+import threading
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 from processes import ROOT
 
 from calibration import probes
+from real.servers.task_runner import Worker
 from sim.answers.outcome import of_trace, staleness_of
 from sim.recording import traces
 from sim.recording.curves import curves
@@ -123,6 +127,19 @@ def test_alone_it_starts_servers_and_workers_and_answers(tmp_path):
     answer = json.loads(done.stdout)
     assert (answer["world"], answer["scenario"]["workers"], answer["done"]["steps"]) == ("tensorflow", 2, 30)
     assert os.listdir(tmp_path) == ["t.parquet"]
+
+
+def test_the_last_update_is_recorded_although_its_workers_know_of_it_first():
+    """A token says that an update was made; the thread that made it may still be on its way back from TensorFlow."""
+    scenario, chief = SimpleNamespace(rounds=2, servers=1), SimpleNamespace(is_chief=True)
+    team, replica = SimpleNamespace(gather=lambda *_: None), SimpleNamespace(tokens=True)
+    worker: Any = SimpleNamespace(scenario=scenario, tasks=chief, team=team, replica=replica, updates=["first"])
+    recorded: list = []
+    transcript: Any = SimpleNamespace(updated=recorded.append, account=dict)
+    late = threading.Timer(0.1, worker.updates.append, ["second"])
+    late.start()
+    Worker._gathered(worker, transcript, None)
+    assert recorded == ["first", "second"]
 
 
 def test_what_a_further_server_costs_is_probed(folder):

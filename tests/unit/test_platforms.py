@@ -182,12 +182,3 @@ def test_the_command_fails_if_synchronous_platforms_disagree(apart, fails, compa
     else:
         platforms.run(tmp_path, workload="mlp", steps=8)
     assert "1 worker" not in capsys.readouterr().out
-
-
-def test_runs_of_unequal_length_count_as_far_as_all_go():
-    def run(steps: int) -> Trace:
-        rows = [Activity(step + 0.0, step + 1.0, 0, step, "update", 4) for step in range(steps)]
-        about = {"workers": 1, "servers": 1, "steps": steps, "warmup": 0, "batch": 4, "seed": 0}
-        return Trace.of(Header("ps-sync", "tensorflow", "mlp", settings={}, **about), rows)
-
-    assert platforms.step_s([run(3), run(2)]).shape == (2, 2)
