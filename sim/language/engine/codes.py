@@ -6,7 +6,7 @@ import math
 
 from sim.language.engine import layout as op
 from sim.language.engine.cores import begins_to_poll, compute
-from sim.language.engine.events import cold, drawn, goes_on_at, is_busy, is_drawn, is_full
+from sim.language.engine.events import cold, drawn, goes_on_at, is_drawn, is_full, works
 from sim.language.engine.flows import ask, send
 from sim.language.engine.layout import NONE, OPERANDS, State
 from sim.language.engine.mail import found, give_back, new_message, operand, part, value
@@ -206,7 +206,7 @@ def request(S: State, t: int, code: int, row: int) -> int:
         if start_list(S, t, row) == NONE:
             return op.SHORT_OF_ITEMS
         S.rank_started[rank] += 1
-        which = made(S, rank, S.rank_started[rank], S.code[row + 2])
+        which = made(S, rank, S.rank_started[rank], S.code[row + 2], 1)
         goes_on_at(S, which, S.now)
         for k in range(S.code[row + 4]):
             S.registers[which * S.width + op.FIRST + k] = S.registers[t * S.width + S.code[row + 3] + k]
@@ -288,7 +288,7 @@ def work(S: State, t: int, code: int, row: int) -> int:
         S.text_at[t] += 1
         if code == op.SLEEP:
             S.rank_has_slept[rank] = 1
-            is_busy(S, t)
+            works(S, rank, S.text_of_rank[t])
             S.text_work[t] = S.now
             S.text_in[t] = op.SLEEPING
             goes_on_at(S, t, S.now + (x + S.oversleep_s))

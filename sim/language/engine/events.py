@@ -104,42 +104,30 @@ def settle(S: State, rank: int) -> None:
     """Count until now; where nothing is to be counted, what was counted before is put in its place later."""
     if S.rank_busy[rank] or S.rank_since[rank] >= S.now:
         return
-    if S.rank_from[rank] != S.measured_from:  # all that was counted lies before
-        S.rank_from[rank] = S.measured_from
-        S.rank_idle[rank] = 0.0
-        S.rank_idle_after[rank] = 0.0
-    if S.rank_to[rank] != S.measured_to:
-        S.rank_to[rank] = S.measured_to
+    if S.rank_counted[rank] <= max(S.measured_from, S.measured_to):
         S.rank_idle[rank] += S.rank_idle_after[rank]
         S.rank_idle_after[rank] = 0.0
+    if S.rank_counted[rank] <= S.measured_from:
+        S.rank_idle[rank] = 0.0
     begin = max(S.rank_since[rank], S.measured_from)
+    middle = max(begin, S.measured_to)
+    S.rank_counted[rank] = S.now
     S.rank_since[rank] = S.now
     if S.rank_main[rank]:
-        if begin < S.measured_to:
-            S.rank_idle[rank] += min(S.now, S.measured_to) - begin
-            begin = S.measured_to
-        if begin < S.now:
-            S.rank_idle_after[rank] += S.now - begin
-
-
-def is_busy(S: State, t: int) -> None:
-    """Text t, which is none of background work, sleeps, computes or waits for a core."""
-    settle(S, S.text_rank[t])
-    S.rank_busy[S.text_rank[t]] += S.text_of_rank[t]
-
-
-def is_done(S: State, t: int) -> None:
-    """It does no more."""
-    rank = S.text_rank[t]
-    S.rank_busy[rank] -= S.text_of_rank[t]
-    if S.text_of_rank[t]:
-        S.rank_since[rank] = max(S.rank_since[rank], S.now)
+        S.rank_idle[rank] += middle - begin
+        S.rank_idle_after[rank] += S.now - middle
 
 
 def moves(S: State, rank: int, until: float) -> None:
     """Bytes of the rank move from now until then."""
     settle(S, rank)
     S.rank_since[rank] = max(S.rank_since[rank], until)
+
+
+def works(S: State, rank: int, more: int) -> None:
+    """So many texts of the rank more, or less, sleep, compute or wait for a core, or so many messages whose bytes move there."""
+    moves(S, rank, S.now)
+    S.rank_busy[rank] += more
 
 
 def is_drawn(S: State, of: int, rank: int, k: int) -> bool:

@@ -6,7 +6,7 @@ import math
 
 from sim.language.engine import layout as op
 from sim.language.engine.cores import late_since
-from sim.language.engine.events import drawn, push, settle
+from sim.language.engine.events import drawn, push, works
 from sim.language.engine.layout import KINDS, NONE, State
 from sim.language.engine.mail import climb_of, give_back, leave, level_of, port_of
 from sim.language.engine.texts import look_again
@@ -20,8 +20,6 @@ def send(S: State, message: int) -> float:
     S.flow_left[message] = S.message_bytes[message] + S.gap_s * S.bandwidth[0]
     S.flow_weight[message] = drawn(S, op.SHARES, sender, S.rank_flows[sender])
     S.rank_flows[sender] += 1
-    S.flow_rate[message] = 0.0
-    S.flow_age[message] = 0.0
     S.flow_has_left[message] = 0
     S.flow_asked[message] = math.inf
     if S.message_bytes[message] > S.eager_bytes:
@@ -74,9 +72,8 @@ def all_there(S: State, message: int) -> None:
     """All of a message is there: what has waited for that happens."""
     one = S.flow_first[message]
     S.flow_first[message] = NONE
-    if S.flow_moves[message]:
-        S.flow_moves[message] = 0
-        move(S, S.message_to[message], -1)
+    works(S, S.message_to[message], -S.flow_moves[message])
+    S.flow_moves[message] = 0
     while one != NONE:
         push(S, S.now, S.message_key[one], one * KINDS + (op.ASKED if S.message_there[one] == 3 else op.ARRIVES))
         one = S.flow_next[one]
@@ -109,9 +106,7 @@ def flows_on(S: State, what: int, message: int) -> None:
 def asked(S: State, message: int) -> None:
     """A message is asked for: it leaves when its sender sees that, at its next poll while it polls."""
     sender = S.message_from[message]
-    seconds = 0.0
-    if S.rank_polling[sender]:
-        seconds = late_since(S, sender, S.rank_waits_since[sender])
+    seconds = late_since(S, sender, S.rank_waits_since[sender]) if S.rank_polling[sender] else 0.0
     if seconds > 0.0:
         push(S, S.now + seconds, S.message_key[message], message * KINDS + op.LEAVES)
     else:
@@ -120,9 +115,7 @@ def asked(S: State, message: int) -> None:
 
 def stream(S: State, message: int) -> None:
     """The bytes of a message leave, behind the queues before its ports if it is short."""
-    behind = 0.0
-    if S.flow_left[message] <= S.queue_bytes:
-        behind = queued(S, S.message_from[message], S.message_to[message])
+    behind = queued(S, S.message_from[message], S.message_to[message]) if S.flow_left[message] <= S.queue_bytes else 0.0
     if behind > 0.0:
         push(S, S.now + behind, S.message_key[message], message * KINDS + op.BEGINS)
     else:
@@ -131,21 +124,14 @@ def stream(S: State, message: int) -> None:
 
 def begin(S: State, message: int) -> None:
     """The bytes of a message begin to pass."""
-    pass_time(S)
-    move(S, S.message_from[message], 1)
-    move(S, S.message_to[message], 1)
+    works(S, S.message_from[message], 1)
+    works(S, S.message_to[message], 1)
     S.flow_moves[message] = 1
+    S.flow_rate[message] = 0.0
+    S.flow_begun[message] = S.now
     S.flowing[S.flows] = message
     S.flows += 1
     look_at(S, S.now)
-
-
-def move(S: State, rank: int, more: int) -> None:
-    """Bytes of one message more, or less, move at a rank."""
-    settle(S, rank)
-    S.rank_busy[rank] += more
-    if S.rank_busy[rank] == 0:
-        S.rank_since[rank] = max(S.rank_since[rank], S.now)
 
 
 def look_at(S: State, time: float) -> None:
@@ -162,7 +148,6 @@ def pass_time(S: State) -> None:
     for k in range(S.flows):
         m = S.flowing[k]
         S.flow_left[m] = max(0.0, S.flow_left[m] - S.flow_rate[m] * seconds)
-        S.flow_age[m] += seconds
 
 
 def hops_of(S: State, message: int) -> int:
@@ -184,7 +169,7 @@ def busy_port(S: State, message: int) -> int:
     """The first port of a path that has no tokens left and passes bytes at its full rate; NONE if there is none."""
     for hop in range(hops_of(S, message)):
         port = port_at(S, message, hop)
-        if S.port_level[port] == 0.0 and S.port_through[port] > rate_of(S, port) * op.FULL:
+        if S.port_level[port] == 0.0 and S.port_rest[port] < rate_of(S, port) * (1.0 - op.FULL):
             return port
     return NONE
 
@@ -216,7 +201,7 @@ def look(S: State) -> None:
         if S.flow_left[m] < S.buffer_bytes + op.LEAST_BYTES and not S.flow_has_left[m]:
             S.flow_has_left[m] = 1
             S.message_generation[m] += 1
-            move(S, S.message_from[m], -1)
+            works(S, S.message_from[m], -1)
             look_again(S, S.message_from[m])
         if S.flow_left[m] < op.LEAST_BYTES:
             there = S.now + S.latency_s * (hops_of(S, m) - 1)
@@ -231,19 +216,19 @@ def look(S: State) -> None:
 
 
 def pass_tokens(S: State) -> None:
-    """Tokens have come and gone; bytes for which there are tokens pass at once."""
+    """Tokens have come and gone; bytes for which there are tokens pass at once. Ports are ready for new rates."""
     for k in range(S.flows):
         for hop in range(hops_of(S, S.flowing[k])):
             port = port_at(S, S.flowing[k], hop)
-            keep(S, port, S.port_level[port] + (rate_of(S, port) - S.port_through[port]) * (S.now - S.port_since[port]))
+            keep(S, port, S.port_level[port] + S.port_rest[port] * (S.now - S.port_since[port]))
             S.port_since[port] = S.now
-            S.port_through[port] = 0.0
+            S.port_rest[port] = rate_of(S, port)
+            S.port_largest[port] = 0
     for k in range(S.flows):
         m = S.flowing[k]
         at_once = S.flow_left[m]
         for hop in range(hops_of(S, m)):
-            port = port_at(S, m, hop)
-            at_once = min(at_once, S.port_level[port])
+            at_once = min(at_once, S.port_level[port_at(S, m, hop)])
         S.flow_left[m] -= at_once
         for hop in range(hops_of(S, m)):
             port = port_at(S, m, hop)
@@ -256,15 +241,11 @@ def keep(S: State, port: int, level: float) -> None:
 
 
 def doublings(S: State, message: int) -> int:
-    """How often the window of a flow has doubled."""
-    return int(S.flow_age[message] / (S.ramp_bytes / S.bandwidth[0]) + op.OF_DOUBLING)
-
-
-def grown(S: State, message: int) -> float:
-    """The window of a flow, as a share of the largest one."""
+    """How often the window of a flow has doubled; it does so DOUBLINGS times, until it is the largest."""
     if S.ramp_bytes == 0.0:
-        return 1.0
-    return 2.0 ** min(0, doublings(S, message) - op.DOUBLINGS)
+        return op.DOUBLINGS
+    age = S.now - S.flow_begun[message]
+    return min(op.DOUBLINGS, int(age / (S.ramp_bytes / S.bandwidth[0]) + op.OF_DOUBLING))
 
 
 def soon(S: State) -> float:
@@ -272,52 +253,38 @@ def soon(S: State) -> float:
     soonest = math.inf
     for k in range(S.flows):
         m = S.flowing[k]
-        seconds = (S.flow_left[m] - (0.0 if S.flow_has_left[m] else S.buffer_bytes)) / S.flow_rate[m]
-        soonest = min(soonest, seconds)
-        if grown(S, m) < 1.0:
-            seconds = (doublings(S, m) + 1.0) * (S.ramp_bytes / S.bandwidth[0]) - S.flow_age[m]
-            soonest = min(soonest, seconds)
+        soonest = min(soonest, (S.flow_left[m] - (0.0 if S.flow_has_left[m] else S.buffer_bytes)) / S.flow_rate[m])
+        if doublings(S, m) < op.DOUBLINGS:
+            next_one = S.flow_begun[m] + (doublings(S, m) + 1.0) * (S.ramp_bytes / S.bandwidth[0])
+            soonest = min(soonest, next_one - S.now)
         for hop in range(hops_of(S, m)):
             port = port_at(S, m, hop)
-            drain = S.port_through[port] - rate_of(S, port)
-            if S.port_level[port] > 0.0 and drain > 0.0:
-                soonest = min(soonest, S.port_level[port] / drain)
+            if S.port_level[port] > 0.0 and S.port_rest[port] < 0.0:
+                soonest = min(soonest, S.port_level[port] / -S.port_rest[port])
     return soonest
 
 
 def share_ports(S: State) -> None:
     """Set the rates: max-min fair, by weight, through the ports that have no tokens left; of one sender's by their windows too."""
-    each = 0.0
     for k in range(S.flows):
-        for hop in range(hops_of(S, S.flowing[k])):
-            port = port_at(S, S.flowing[k], hop)
-            S.port_rest[port] = rate_of(S, port)
-            S.port_largest[port] = 0.0
+        port = port_at(S, S.flowing[k], 0)
+        S.port_largest[port] = max(S.port_largest[port], doublings(S, S.flowing[k]))
     for k in range(S.flows):
         m = S.flowing[k]
-        port = port_at(S, m, 0)
-        S.port_largest[port] = max(S.port_largest[port], grown(S, m))
-    for k in range(S.flows):
-        m = S.flowing[k]
-        S.flow_share[m] = S.flow_weight[m] * grown(S, m) / S.port_largest[port_at(S, m, 0)]
-        S.flow_rate[m] = -1.0
-    while True:
-        tightest = find_tightest(S)
-        if tightest == NONE:
-            break
+        S.flow_share[m] = S.flow_weight[m] * 2.0 ** (doublings(S, m) - S.port_largest[port_at(S, m, 0)])
+        S.flow_rate[m] = 0.0
+    tightest = find_tightest(S)
+    while tightest != NONE:
         each = max(op.LEAST_BYTES, S.port_rest[tightest] / S.port_shares[tightest])
         for k in range(S.flows):
             m = S.flowing[k]
-            is_on_path: bool = False
-            for hop in range(hops_of(S, m)):
-                is_on_path = is_on_path or port_at(S, m, hop) == tightest
-            if S.flow_rate[m] < 0.0 and is_on_path:
-                S.flow_rate[m] = each * S.flow_share[m]
+            if S.flow_rate[m] == 0.0:
+                for hop in range(hops_of(S, m)):
+                    if port_at(S, m, hop) == tightest:
+                        S.flow_rate[m] = each * S.flow_share[m]
                 for hop in range(hops_of(S, m)):
                     S.port_rest[port_at(S, m, hop)] -= S.flow_rate[m]
-    for k in range(S.flows):
-        for hop in range(hops_of(S, S.flowing[k])):
-            S.port_through[port_at(S, S.flowing[k], hop)] += S.flow_rate[S.flowing[k]]
+        tightest = find_tightest(S)
 
 
 def find_tightest(S: State) -> int:
@@ -328,7 +295,7 @@ def find_tightest(S: State) -> int:
         for hop in range(hops_of(S, S.flowing[k])):
             S.port_shares[port_at(S, S.flowing[k], hop)] = 0.0
     for k in range(S.flows):
-        if S.flow_rate[S.flowing[k]] < 0.0:
+        if S.flow_rate[S.flowing[k]] == 0.0:
             for hop in range(hops_of(S, S.flowing[k])):
                 S.port_shares[port_at(S, S.flowing[k], hop)] += S.flow_share[S.flowing[k]]
     for k in range(S.flows):

@@ -331,8 +331,8 @@ class Run:
         served = served + np.minimum(self._now("step_replicated"), np.maximum(0.0, self._now("step_computed") - served))
         S, steps = self.state, min(complete, self.job.steps)
         ended = (ends_s >= 0) & (np.arange(len(ends_s)) < steps)
-        idle_s = self._now("rank_idle") + self._now("rank_idle_after") * (self._now("rank_to") != S.measured_to)
-        idle_s *= self._now("rank_from") == S.measured_from
+        idle_s = self._now("rank_idle") + self._now("rank_idle_after") * (self._now("rank_counted") <= S.measured_to)
+        idle_s *= self._now("rank_counted") > S.measured_from
         if S.left and complete:  # it ends early: the share of the time until the last round that any rank has ended
             since_s = np.maximum(self._now("rank_since"), S.measured_from)
             waits = (self._now("rank_busy") == 0) & (self._now("rank_main") > 0)

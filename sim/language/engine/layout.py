@@ -34,8 +34,8 @@ KINDS = 16
 
 # What a text waits in.
 (
-    NOTHING, SLEEPING, COMPUTING, QUEUED, SHARING, TURNING, TAKING, LANDING, WAITING, NOTICING, RINGING, IN_LINE, ENDED,
-) = range(13)  # fmt: skip
+    NOTHING, SLEEPING, COMPUTING, QUEUED, SHARING, TURNING, TAKING, LANDING, WAITING, NOTICING, RINGING, IN_LINE,
+) = range(12)  # fmt: skip
 
 # What a run, or an op-code, ends with. After one that says what is short, the run goes on with more of it.
 (
@@ -91,8 +91,7 @@ DOUBLES = {
     "rank_idle": "rank",  # seconds since `measured_from`, until `measured_to`
     "rank_idle_after": "rank",  # and after that
     "rank_since": "rank",  # until when it is counted, or bytes move
-    "rank_from": "rank",  # `measured_from` and
-    "rank_to": "rank",  # `measured_to` as of then
+    "rank_counted": "rank",  # when that was counted last
     "rank_waits_since": "rank",  # when it has begun to poll
     "rank_stage_due": "rank",  # when its polls become fewer
     "rank_slept": "rank",  # seconds, since its background work began
@@ -109,14 +108,12 @@ DOUBLES = {
     "port_free": "port",
     "port_earned": "port",  # when it has earned the bytes that have reached it
     "port_level": "bucket",  # tokens, bytes
-    "port_through": "bucket",  # bytes/s that pass
     "port_since": "bucket",  # until when tokens are counted
-    "port_rest": "bucket",  # bytes/s that no flow has yet
-    "port_largest": "bucket",  # window of its flows
+    "port_rest": "bucket",  # bytes/s that no flow has; below 0: by which its tokens become fewer
     "port_shares": "bucket",  # of flows that have no rate yet
     "flow_left": "message",  # bytes
-    "flow_rate": "message",  # bytes/s; below 0: it has none yet
-    "flow_age": "message",  # seconds
+    "flow_rate": "message",  # bytes/s; 0: it has none yet
+    "flow_begun": "message",  # when its bytes have begun to pass
     "flow_share": "message",  # weight times window
     "flow_asked": "message",  # when its sender knows that it is asked for, if it was announced
     "flow_found": "message",  # when its receiver has found it then
@@ -126,7 +123,6 @@ DOUBLES = {
     "poll_lasts": "stage",  # seconds of such a stage
     "core_since": "core",  # the turn's beginning
     "core_updated": "core",  # until when the work of the one that has it is counted
-    "device_polls": "device",  # cores that polls take
     "device_done": "device",  # seconds that each sharer has had since the beginning
     "device_since": "device",  # until when they are counted
     "ring_at": "rank",  # of the members of a ring: when they go on,
@@ -147,7 +143,7 @@ INTEGERS = {
     **fields("code", "operand"),
     **fields("heap_key heap_what", "event"),
     **fields("list_begin list_length list_room", "list"),
-    **fields("text_rank text_core text_generation", "text"),
+    **fields("text_rank text_generation", "text"),
     **fields("rank_step rank_box_end rank_host", "rank"),
     **fields("message_from message_to message_step message_key flow_has_left", "message"),
     **fields("device_cores", "device"),
@@ -158,6 +154,7 @@ INTEGERS = {
     "text_in": "text",  # what it waits in
     "text_of_rank": "text",  # 0 of a runtime's other threads
     "text_device": "text",  # that it computes on
+    "text_core": "text",  # where it takes turns, or has last, if it is a rank's
     "text_lands": "text",  # the message for whose bytes it waits
     "text_takes": "text",  # the message that it takes, for which its sender may wait; else NONE
     "text_next": "text",  # in the chain that it waits in
@@ -185,13 +182,13 @@ INTEGERS = {
     "rank_underway": "rank",  # messages to its main text that have not arrived
     "rank_device": "rank",  # of its work
     "rank_passes": "rank",  # the device of its passes
-    "text_worked": "text",  # the core that it has worked on last
     "rank_beside": "rank",  # the round of its last background work
     "rank_moments": "rank",  # of its pieces of background work, so far
     "rank_asides": "rank",  # of how many messages
     "rank_polling": "rank",  # texts that wait for what it polls for
-    "rank_stage": "rank",  # of that
+    "rank_stage": "rank",  # of that; NONE: it does not poll
     "rank_pauses": "rank",  # how many it has had
+    "port_largest": "bucket",  # how often the largest window of its flows has doubled
     "place": "place",  # of a rank's port, by level
     "message_text": "message",  # the number
     "message_serial": "message",  # of one whose handle is done when it is taken; else 0
@@ -212,7 +209,6 @@ INTEGERS = {
     "ring_near": "rank",  # and whether the next one is on the same host
     "device_core": "device",  # its first
     "device_polling": "device's stage",  # ranks
-    "device_works": "device",  # texts that compute there in turns
     "device_busy": "device",  # texts that compute there; where they have turns: cores that do
     "core_first": "core",  # the text that has it, before those that wait for it
     "core_works": "core",  # how many
@@ -221,11 +217,12 @@ INTEGERS = {
 ARRAYS = {**DOUBLES, **INTEGERS}
 # What arrays begin with where it is not 0.
 BEGIN = {
-    **fields("text_next text_takes text_worked rank_round rank_last rank_fetched rank_box rank_box_end", NONE),
+    **fields("text_next text_takes text_core rank_round rank_last rank_fetched rank_box rank_box_end", NONE),
     **fields("rank_takers rank_waiters rank_overhead rank_line device_first core_first message_from window_pair", NONE),
     **fields("rank_main rank_used text_of_rank", 1),
     **fields("text_since step_end", -1.0),
     "rank_beside": -2,
+    "rank_stage": NONE,
 }
 # Single numbers: those that are a job's, or its `fair`'s, by the same names, and the engine's own.
 OF_JOB = {

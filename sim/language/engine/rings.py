@@ -7,7 +7,7 @@ nobody else uses the ports; a message that is posted meanwhile, or another ring,
 from __future__ import annotations
 
 from sim.language.engine import layout as op
-from sim.language.engine.events import goes_on_at, is_busy, without
+from sim.language.engine.events import goes_on_at, without, works
 from sim.language.engine.layout import NONE, OPERANDS, State
 from sim.language.engine.mail import begins_at, climb_of, level_of, part, port_of, value
 
@@ -39,7 +39,7 @@ def joins(S: State, t: int) -> int:
             if items_of(S, one) != items_of(S, t):
                 return op.WRONG
         one = S.text_next[one]
-    is_busy(S, t)
+    works(S, S.text_rank[t], S.text_of_rank[t])
     S.text_in[t] = op.RINGING
     S.text_count[t] += 1
     S.text_work[t] = S.now

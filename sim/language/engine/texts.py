@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 
 from sim.language.engine import layout as op
-from sim.language.engine.cores import begins_to_poll, compute, computed, has_slept, polls_no_more
-from sim.language.engine.events import drawn, ending, goes_on_at, settle, without
+from sim.language.engine.cores import begins_to_poll, compute, computed, polls_no_more
+from sim.language.engine.events import drawn, ending, goes_on_at, settle, without, works
 from sim.language.engine.layout import NONE, OPERANDS, State
 from sim.language.engine.mail import give_back, is_underway, lose_all, taken, value
 from sim.language.engine.rings import lets_go
 
 
-def made(S: State, rank: int, number: int, at: int) -> int:
-    """Another text of a rank, which goes on from a place in the code; there is room for it."""
+def made(S: State, rank: int, number: int, at: int, of_rank: int) -> int:
+    """Another text of a rank, or of other threads there (0), which goes on from a place in the code; there is room for it."""
     t = S.free_text
     S.free_text = S.text_next[t]
     S.text_rank[t] = rank
@@ -22,10 +22,8 @@ def made(S: State, rank: int, number: int, at: int) -> int:
     S.registers[t * S.width + 1] = S.fixed_lists + t * S.own_lists
     S.text_count[t] = 0
     S.text_at[t] = at
-    S.text_in[t] = op.NOTHING
-    S.text_since[t] = -1.0
-    S.text_worked[t] = NONE
-    S.text_of_rank[t] = 1
+    S.text_core[t] = NONE
+    S.text_of_rank[t] = of_rank
     S.text_due[t] = -1.0
     S.text_takes[t] = NONE
     return t
@@ -34,8 +32,7 @@ def made(S: State, rank: int, number: int, at: int) -> int:
 def pass_on(S: State, rank: int, seconds: float) -> None:
     """Other threads of a rank work for some seconds for a message, from now on."""
     S.rank_asides[rank] += 1
-    t = made(S, rank, 2 * op.THREADS + S.rank_asides[rank] % op.THREADS, S.last_row)
-    S.text_of_rank[t] = 0
+    t = made(S, rank, 2 * op.THREADS + S.rank_asides[rank] % op.THREADS, S.last_row, 0)
     S.text_count[t] = 1
     compute(S, t, S.rank_device[rank], seconds / S.rank_speed[rank])
 
@@ -44,9 +41,8 @@ def beside(S: State, rank: int, at: int) -> None:
     """Other threads of a rank do a round's background work, in pieces at moments within as long as the round before took."""
     round = max(0, S.rank_round[rank])
     span = S.now - S.rank_beside_at[rank] - S.rank_slept[rank]
-    t = made(S, rank, op.THREADS + round, at)
+    t = made(S, rank, op.THREADS + round, at, 0)
     goes_on_at(S, t, S.now)
-    S.text_of_rank[t] = 0
     for k in range(op.PIECES):
         S.registers[t * S.width + op.FIRST + k] = S.now + span * drawn(S, op.MOMENTS, rank, S.rank_moments[rank] + k)
     S.rank_slept[rank] = 0.0
@@ -55,18 +51,17 @@ def beside(S: State, rank: int, at: int) -> None:
     S.rank_moments[rank] += op.PIECES
 
 
-def text_of(S: State, handle: float) -> int:
-    """The text of a handle; NONE if it has ended, or it is a message's."""
+def is_text(handle: float) -> bool:
+    """Whether it is a handle of a text, not of a message."""
+    return handle < 0.0 and int(-1.0 - handle) % op.GENERATION < op.MESSAGES
+
+
+def is_going(S: State, handle: float) -> bool:
+    """Whether the text of a handle below 0 has not ended, or its message, which shares ports, has not left."""
     number = int(-1.0 - handle)
     t = number % op.GENERATION
-    if t >= op.MESSAGES:
-        return NONE
-    return t if S.text_generation[t] == number // op.GENERATION else NONE
-
-
-def is_message(handle: float) -> bool:
-    """Whether it is a handle of a message."""
-    return handle >= 0.0 or int(-1.0 - handle) % op.GENERATION >= op.MESSAGES
+    now = S.text_generation[t] if t < op.MESSAGES else S.message_generation[t - op.MESSAGES]
+    return now == number // op.GENERATION
 
 
 def done_at(S: State, t: int) -> float:
@@ -78,27 +73,8 @@ def done_at(S: State, t: int) -> float:
     first = S.list_begin[which] + int(value(S, t, row + 2))
     stop = S.list_begin[which] + S.list_length[which]
     wants = int(value(S, t, row + 3)) if S.code[row + 4] else stop - first
-    return -1.0 if wants > stop - first else soonest_of(S, first, stop, wants)
-
-
-def known_at(S: State, handle: float) -> float:
-    """When a handle is done, if that is known, else infinity: a message's is the time at which it has left."""
-    coded = handle - 1.0 * op.GENERATION * op.GENERATION
-    if coded >= 0.0:
-        slot = int(coded) % op.GENERATION
-        return math.inf if S.message_serial[slot] == int(coded) // op.GENERATION else S.now
-    if handle >= 0.0:
-        return handle
-    number = int(-1.0 - handle)
-    message = number % op.GENERATION - op.MESSAGES
-    is_leaving: bool = message >= 0 and S.message_generation[message] == number // op.GENERATION
-    return math.inf if text_of(S, handle) != NONE or is_leaving else S.now
-
-
-def soonest_of(S: State, first: int, stop: int, wants: int) -> float:
-    """When so many handles of a stretch of a list are done: later times are gone through downwards."""
-    soonest = math.inf
-    while soonest > S.now:
+    soonest = math.inf if wants <= stop - first else -1.0
+    while soonest > S.now:  # later times are gone through downwards
         done = 0
         before = S.now
         for k in range(first, stop):
@@ -112,13 +88,23 @@ def soonest_of(S: State, first: int, stop: int, wants: int) -> float:
     return soonest
 
 
+def known_at(S: State, handle: float) -> float:
+    """When a handle is done, if that is known, else infinity: a message's is the time at which it has left."""
+    coded = handle - 1.0 * op.GENERATION * op.GENERATION
+    if coded >= 0.0:
+        slot = int(coded) % op.GENERATION
+        return math.inf if S.message_serial[slot] == int(coded) // op.GENERATION else S.now
+    if handle >= 0.0:
+        return handle
+    return math.inf if is_going(S, handle) else S.now
+
+
 def wait(S: State, t: int, at: float) -> None:
     """Text t waits, until a time that is known or for a text."""
     rank = S.text_rank[t]
     S.text_in[t] = op.WAITING
     S.text_next[t] = S.rank_waiters[rank]
     S.rank_waiters[rank] = t
-    S.text_due[t] = -1.0
     if at < math.inf:
         goes_on_at(S, t, at)
     if S.poll_s > 0.0 and waits_for_messages(S, t):
@@ -129,10 +115,10 @@ def waits_for_messages(S: State, t: int) -> bool:
     """Whether no handle that text t waits for is a text's."""
     row = S.text_at[t] * OPERANDS
     if S.code[row] == op.WAIT:
-        return is_message(value(S, t, row + 1))
+        return not is_text(value(S, t, row + 1))
     which = int(value(S, t, row + 1))
     for k in range(S.list_begin[which] + int(value(S, t, row + 2)), S.list_begin[which] + S.list_length[which]):
-        if not is_message(S.items[k]):
+        if is_text(S.items[k]):
             return False
     return True
 
@@ -156,7 +142,6 @@ def gets_in_line(S: State, t: int) -> bool:
     if S.rank_overhead[rank] == t:
         return False
     S.text_in[t] = op.IN_LINE
-    S.text_due[t] = -1.0
     S.rank_line[rank] = ending(S, S.rank_line[rank], t)
     return True
 
@@ -175,8 +160,6 @@ def leaves_line(S: State, t: int) -> None:
 def end(S: State, t: int) -> None:
     """Text t has ended: who has waited for it goes on."""
     rank = S.text_rank[t]
-    S.text_in[t] = op.ENDED
-    S.text_due[t] = -1.0
     S.text_generation[t] += 1
     S.text_next[t] = S.free_text
     S.free_text = t
@@ -228,9 +211,11 @@ def over(S: State, t: int, stopped: bool) -> None:
     """What text t has waited in is over, or it is stopped."""
     what = S.text_in[t]
     if what == op.SLEEPING:
-        has_slept(S, t)
+        works(S, S.text_rank[t], -S.text_of_rank[t])
+        S.rank_slept[S.text_rank[t]] += S.now - S.text_work[t]
     elif what == op.COMPUTING or what == op.QUEUED or what == op.SHARING or what == op.TURNING:
-        computed(S, t, stopped)
+        works(S, S.text_rank[t], -S.text_of_rank[t])
+        computed(S, t)
         leaves_line(S, t)
     elif what == op.TAKING or what == op.WAITING or what == op.IN_LINE:
         waits_no_more(S, t)
@@ -246,8 +231,8 @@ def over(S: State, t: int, stopped: bool) -> None:
 
 def stop(S: State, handle: float) -> None:
     """The text of a handle ends where it is; what it computes is given up."""
-    t = text_of(S, handle) if handle < 0.0 else NONE
-    if t != NONE:
+    t = int(-1.0 - handle) % op.GENERATION
+    if is_text(handle) and is_going(S, handle):
         over(S, t, True)
         polls_no_more(S, t)
         leaves_line(S, t)
