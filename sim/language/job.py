@@ -359,17 +359,20 @@ class Job:
 
     def sleeps(self, rank: int, servers: int) -> Sleeps:
         """The induced sleeps of a rank, seconds, by its own rounds."""
-        worker = worker_number(rank, servers)
-        return Sleeps(lambda call: self.laws.sleeps(self.replication, worker, call))
+        return Sleeps(lambda call: self.noise(rank, servers, "sleep", call))
 
-    def noise(self, rank: int, servers: int, of: str = "noise") -> Any:
+    def noise(self, rank: int, servers: int, of: str = "noise", call: int = 0) -> Any:
         """Numbers of a rank, one after another, as sim.laws.base.Steps.
 
         Args:
-            of: noise, input, update, delay or share (Laws.noises); pause: shares of its sleeps between polls that are left when something
-                happens, 0 to 1; moment: shares of a round's time after which PIECES pieces of background work begin, round by round.
+            of: sleep; noise, input, update, delay or share (Laws.noises); pause: shares of its sleeps between polls that are left when
+                something happens, 0 to 1; moment: shares of a round's time after which PIECES pieces of background work begin, round by
+                round.
+            call: of several sleeps of a round.
         """
         worker = worker_number(rank, servers)
+        if of == "sleep":
+            return self.laws.sleeps(self.replication, worker, call)
         if of not in BLOCKS:
             return self.laws.noises(self.replication, worker, of)
         drawn, size, ordered = BLOCKS[of]

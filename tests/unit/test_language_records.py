@@ -157,7 +157,7 @@ class Wrong(Own):
         ("%", "ZeroDivisionError", "division by zero"),
         ("part", "ZeroDivisionError", "division by zero"),
         ("wait", "2 of 1 handles", "fewer handles than are waited for"),
-        ("", "items taken from rank 1 into 10", "another size, or a rank that there is not"),
+        ("", "items taken from rank 1 into 10", "another size, or no such rank"),
     ],
 )
 def test_a_mistake_is_told_with_its_line(mistake, event_s_words, words, kernel, monkeypatch):
@@ -165,8 +165,8 @@ def test_a_mistake_is_told_with_its_line(mistake, event_s_words, words, kernel, 
     text, place = Wrong(mistake), r"rank 1, test_language_records.py:\d+: "
     with pytest.raises(WrongText, match=place + ".*" + event_s_words):
         engine.run(job(2), text, kernel)
-    monkeypatch.setattr(engine, "FEW", 0)
-    monkeypatch.setattr(engine.event, "run", None)
+    monkeypatch.setattr(engine, "LOOKS", 0)
+    monkeypatch.setattr("sim.language.event.world.LOOKS", 1)
     with pytest.raises(WrongText, match=place + words):
         engine.run(job(2), text, kernel)
 

@@ -5,20 +5,21 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable
-from itertools import chain
+from contextlib import suppress
+from itertools import chain, count
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from sim.base.errors import RunFailed, WrongText
+from sim.base.errors import WrongSetting, WrongText
 from sim.language import event
 from sim.language.engine import building, layout, machine
-from sim.language.engine.layout import GOES_ON, KINDS, NONE, OPERANDS
+from sim.language.engine.layout import GOES_ON, KINDS, NONE
 from sim.language.engine.primitives import Program
 from sim.language.engine.programs import in_the_way, program_of
 from sim.language.hosts import devices
-from sim.language.job import Job, Result, dead_end, first_measured, message_of, worker_number
+from sim.language.job import Job, Result, dead_end, first_measured
 from sim.language.rank import drawn
 from sim.language.text import Text
 from sim.laws.base import NOTHING, ONES
@@ -40,24 +41,22 @@ _kernel = _compiled()
 NOT_COMPILED = "the engine is not compiled from this source: install the package anew, where a C compiler is"
 AT_FIRST = 1024  # numbers of lists
 KINDS_DRAWN = len(layout.FACTORS)
-WAITED_FOR = {
-    layout.LANDING: "the bytes of a message",
-    layout.WAITING: "a handle",
-    layout.QUEUED: "a core",
-    layout.RINGING: "the others of an allreduce",
-}
 WRONG = {
     **dict.fromkeys((layout.DIVIDE, layout.FLOOR_DIVIDE, layout.MODULO, layout.PART), "division by zero"),
     **dict.fromkeys((layout.GET, layout.SET, layout.REMOVE), "an element that there is not"),
-    **dict.fromkeys(
-        (layout.SAME_SIZE, layout.TAKE, layout.RING, layout.POST), "another size, or a rank that there is not"
-    ),
+    **dict.fromkeys((layout.SAME_SIZE, layout.TAKE, layout.RING, layout.POST), "another size, or no such rank"),
     layout.WAIT_ALL: "fewer handles than are waited for",
 }
-FEW = 2**17  # events, which take the event world some seconds
+LOOKS = 2**9  # of the event world at whether it is over, which are some seconds
+ROOMS = {
+    layout.SHORT_OF_EVENTS: ("event", "event_room"),
+    layout.SHORT_OF_MESSAGES: ("message", "message_room"),
+    layout.SHORT_OF_TEXTS: ("text", "texts"),
+    layout.SHORT_OF_ITEMS: ("item", "item_room"),
+}
 OF_DEVICE = "device_cores", "device_turn", "device_contention", "device_switching"
 WINDOWS = "window_pair", "window_bytes", "window_free"
-PAUSE, LOOK = 2**22, 2**14  # events, some tenths of a second and some milliseconds
+PAUSE = 2**14  # events, some milliseconds
 
 
 class Run:
@@ -89,10 +88,8 @@ class Run:
     # ---- arrays
 
     def _new(self, name: str, size: int) -> np.ndarray:
-        found = np.zeros(size, np.float64 if name in layout.DOUBLES else np.int64)
-        if name in layout.BEGIN:
-            found.fill(layout.BEGIN[name])
-        return found
+        kind = np.float64 if name in layout.DOUBLES else np.int64
+        return np.full(size, layout.BEGIN[name], kind) if name in layout.BEGIN else np.zeros(size, kind)
 
     def _set(self, name: str, array: Any) -> None:
         self.arrays[name] = np.asarray(array, np.float64 if name in layout.DOUBLES else np.int64)
@@ -108,9 +105,7 @@ class Run:
         for number, below in program.draws.items():
             lists[number] = [drawn(job.seed, job.replication, step) % below for step in range(job.steps)]
         lengths, known, ranks = [len(one) for one in lists], len(lists), np.arange(n)
-        hosts = np.array([job.host(rank) for rank in range(n)])
-        codes = {row[0] for row in program.rows}
-        starts = codes & {layout.START, layout.BESIDE} or job.message_background_s or job.local_background_s
+        starts = program.texts or job.background_s or job.message_background_s or job.local_background_s
         made, of_passes, of_work = devices(job)
         # Where a rank computes one thing at a time, one that shares a device with none has no turns there.
         if not (starts or job.poll_s):
@@ -118,11 +113,13 @@ class Run:
             made = [one if ranks_of[k] > 1 else one._replace(turn_s=math.inf) for k, one in enumerate(made)]
         cores = [device.cores if 0 < device.turn_s < np.inf else 0 for device in made]
         bandwidths, levels = zip(*job.levels, strict=True)
-        ports, steps = 2 * len(levels) * n, job.steps + 1  # one for ranks that go on when the last is over
+        ports = 2 * len(levels) * n
         sizes = {
             "event": 8 * n + 64, "text": n, "rank": n, "register": n * program.width, "list": known + n * program.own_lists,
-            "item": sum(lengths) + AT_FIRST, "port": ports, "bucket": ports if job.fair else 0, "step": steps, "core": sum(cores),
-            "device": len(made), "device's stage": len(made) * len(STAGES), "kind": KINDS_DRAWN, "stream": KINDS_DRAWN * n,
+            "item": sum(lengths) + AT_FIRST, "message": 2 * n + 16, "port": ports, "bucket": ports if job.fair else 0,
+            "step": job.steps + 1,  # one for ranks that go on when the last is over
+            "core": sum(cores), "device": len(made), "device's stage": len(made) * len(STAGES), "kind": KINDS_DRAWN,
+            "stream": KINDS_DRAWN * n,
         }  # fmt: skip
         self._check_room(sum(8 * sizes.get(each, 0) for each in layout.ARRAYS.values()))
         S.text_bits = 22 if starts else 1
@@ -133,11 +130,11 @@ class Run:
             "code": np.ravel(program.rows), "constants": [*program.constants, 0.0], "registers": registers.ravel(),
             "items": [number for one in lists for number in one], "list_begin": np.cumsum([0, *lengths])[:-1],
             "list_length": lengths, "list_room": lengths, "heap_what": ranks * KINDS + GOES_ON,
-            "text_rank": ranks, "heap_key": ranks << (S.text_bits + S.count_bits),
-            "rank_host": hosts, "rank_speed": job.speeds or np.ones(n), "rank_device": of_work, "rank_passes": of_passes,
+            "message_next": [*range(1, sizes["message"]), NONE], "text_rank": ranks, "heap_key": ranks << (S.text_bits + S.count_bits),
+            "rank_host": [*map(job.host, range(n))], "rank_speed": job.speeds or np.ones(n),
+            "rank_device": of_work, "rank_passes": of_passes,
             **dict(zip(OF_DEVICE, zip(*made, strict=True), strict=True)), "device_core": np.cumsum([0, *cores])[:-1],
-            "core_device": np.repeat(np.arange(len(made)), cores), "place": np.concatenate(levels),
-            "bandwidth": bandwidths,
+            "core_device": np.repeat(np.arange(len(made)), cores), "place": np.concatenate(levels), "bandwidth": bandwidths,
             "port_level": np.full(sizes["bucket"], job.fair.burst_bytes if job.fair else 0.0),
             "poll_rate": job.poll_rates, "poll_lasts": [lasts_s for _, lasts_s in STAGES],
             "factor_sole": [self._sole(self._numbers(of)) for of in layout.FACTORS],
@@ -150,12 +147,13 @@ class Run:
         for of, names in ((job, layout.OF_JOB), (job.fair, layout.OF_FAIR if job.fair else {})):
             for name, kind in names.items():
                 setattr(S, name, kind(getattr(of, name)))
-        S.events, S.event_room, S.item_room, S.items_used = n, sizes["event"], sizes["item"], sum(lengths)
+        S.events, S.items_used = n, sum(lengths)
+        S.event_room, S.item_room, S.message_room = (sizes[each] for each in ("event", "item", "message"))
         S.stages, S.spins, S.waited_share = len(STAGES), self.text.spins, SHARE
         S.shortest_s, S.longest_s = SHORTEST_S, LONGEST_S
         S.texts = S.left = n
         S.width, S.fixed_lists, S.own_lists, S.levels = program.width, known, program.own_lists, len(levels)
-        S.free_text = S.free_message = S.ringing = S.running = NONE
+        S.free_text = S.ringing = S.running = NONE
         S.vector_items, S.look_due = sum(layer.items for layer in job.layers), math.inf
         S.last_row = max(k for k, row in enumerate(program.rows) if row[0] == layout.END)
         S.may_overtake, S.shares_ports = bool(job.windows or job.fair or job.local_wakes), bool(job.fair)
@@ -163,69 +161,52 @@ class Run:
             S.initial_window, S.most_window = job.windows.initial_bytes, job.windows.most_bytes
             S.round_trip_s = 2 * job.latency_s
             self._more_windows()
-        S.cold_from_s, S.cold_after_s, S.sole_sleep = COLD_FROM_S, COLD_AFTER_S, self._sole(self._sleeps(0))
-        self._more_free("message", 2 * n + 16)
+        S.cold_from_s, S.cold_after_s, S.sole_sleep = COLD_FROM_S, COLD_AFTER_S, self._sole(self._numbers("sleep"))
 
     def _check_room(self, size_bytes: float) -> None:
         if size_bytes > self.most_bytes:
             raise self.job.too_large("engine", size_bytes, self.most_bytes)
 
-    def _grow(self, each: str, more: int) -> int:
-        """More places for all that there is one of for each `each`; how many there are now."""
+    def _grow(self, each: str, more: int) -> None:
+        """More places for all that there is one of for each `each`."""
         names = [name for name, kind in layout.ARRAYS.items() if kind == each]
         self._check_room(sum(array.nbytes for array in self.arrays.values()) + 8 * more * len(names))
         for name in names:
             self._set(name, np.concatenate([self._now(name), self._new(name, more)]))
-        return len(self.arrays[names[0]])
 
-    def _more_free(self, each: str, more: int) -> None:
-        """More places for messages, or texts, in the chain of those that are free."""
-        room = self._grow(each, more)
-        chain, first = self._now(f"{each}_next"), f"free_{each}"
-        chain[room - more :] = [*range(room - more + 1, room), getattr(self.state, first)]
-        self._set(f"{each}_next", chain)
-        setattr(self.state, first, room - more)
-        setattr(self.state, "texts" if each == "text" else "message_room", room)
-
-    def _more_texts(self) -> None:
-        more = self.state.texts
-        self._grow("register", more * self.program.width)
-        self._grow("list", more * self.program.own_lists)
-        self._more_free("text", more)
+    def _more(self, status: int) -> None:
+        """Twice as many events, numbers of lists, messages or texts; places for the latter two that are free are a chain."""
+        S, (each, name) = self.state, ROOMS[status]
+        room = getattr(S, name)
+        self._grow(each, room)
+        setattr(S, name, 2 * room)
+        if each == "text":
+            self._grow("register", room * S.width)
+            self._grow("list", room * S.own_lists)
+        if each in ("text", "message"):
+            chain, first = self._now(f"{each}_next"), f"free_{each}"
+            chain[room:] = [*range(room + 1, 2 * room), getattr(S, first)]
+            self._set(f"{each}_next", chain)
+            setattr(S, first, room)
 
     def _more_windows(self) -> None:
-        old = [self._now(name) for name in WINDOWS]
-        room = self.state.window_room = max(64, 4 * len(old[0]))
-        pairs, window, free_s = np.full(room, NONE), np.zeros(room), np.zeros(room)
-        for pair, *of_pair in zip(*(one.tolist() for one in old), strict=True):
-            if pair != NONE:
-                k = pair % room
-                while pairs[k] != NONE:
-                    k = (k + 1) % room
-                pairs[k], window[k], free_s[k] = pair, *of_pair
-        for name, array in zip(WINDOWS, (pairs, window, free_s), strict=True):
+        old = zip(*(self._now(name).tolist() for name in WINDOWS), strict=True)
+        room = self.state.window_room = max(64, 4 * self.state.window_room)
+        table = [(NONE, 0.0, 0.0)] * room
+        for one in old:
+            k = one[0] % room
+            while table[k][0] != NONE:
+                k = (k + 1) % room
+            if one[0] != NONE:
+                table[k] = one
+        for name, array in zip(WINDOWS, zip(*table, strict=True), strict=True):
             self._set(name, array)
-
-    def _more_events(self) -> None:
-        self.state.event_room = self._grow("event", max(self.state.event_room, 4 * self.state.texts + 64))
-
-    def _more_items(self) -> None:
-        self.state.item_room = self._grow("item", self.state.item_room)
-
-    def _go_on(self) -> None:
-        """A pause in which Python may be interrupted."""
-        self.state.pause_at = self.state.happened + self.pause
 
     # ---- random numbers
 
-    def _sleeps(self, call: int) -> Callable[[int], Any]:
-        """By rank, its sleeps of a call."""
-        job, servers = self.job, self.text.servers
-        return lambda rank: job.laws.sleeps(job.replication, worker_number(rank, servers), call)
-
-    def _numbers(self, of: str) -> Callable[[int], Any]:
+    def _numbers(self, of: str, call: int = 0) -> Callable[[int], Any]:
         """By rank, its numbers of a kind."""
-        return lambda rank: self.job.noise(rank, self.text.servers, of)
+        return lambda rank: self.job.noise(rank, self.text.servers, of, call)
 
     def _sole(self, of_rank: Callable[[int], Any]) -> float:
         """What all numbers of all ranks are; -1 if they differ."""
@@ -250,7 +231,7 @@ class Run:
     def _more_sleeps(self) -> None:
         S = self.state
         rounds, calls = self._rounds(S.sleeps), max(1, S.sleep_calls + (max(self._now("rank_calls")) >= S.sleep_calls))
-        drawn = [self._drawn(self._sleeps(call), rounds) for call in range(calls)]
+        drawn = [self._drawn(self._numbers("sleep", call), rounds) for call in range(calls)]
         self._set("sleep", np.concatenate(drawn).ravel())
         S.sleeps, S.sleep_calls = rounds, calls
 
@@ -294,30 +275,23 @@ class Run:
             RunFailed: all texts wait for ever.
             WrongText: sizes differ, something is divided by zero, or more is asked for than there is.
         """
-        more = {
-            layout.SHORT_OF_EVENTS: self._more_events,
-            layout.SHORT_OF_MESSAGES: lambda: self._more_free("message", self.state.message_room),
-            layout.SHORT_OF_TEXTS: self._more_texts,
-            layout.SHORT_OF_ITEMS: self._more_items,
-            layout.SHORT_OF_SLEEPS: self._more_sleeps,
-            layout.SHORT_OF_NOISE: self._more_noise,
-            layout.SHORT_OF_WINDOWS: self._more_windows,
-            layout.PAUSED: self._go_on,
-        }
-        self.pause = LOOK if is_over else PAUSE
-        self._go_on()
-        run = self.kernel.run if self.kernel else machine.simulate
-        while (status := run(self.state)) != layout.DONE:
-            if status not in more:
+        S, run = self.state, self.kernel.run if self.kernel else machine.simulate
+        more = {layout.SHORT_OF_SLEEPS: self._more_sleeps, layout.SHORT_OF_NOISE: self._more_noise}
+        more[layout.SHORT_OF_WINDOWS] = self._more_windows
+        S.pause_at = PAUSE
+        while (status := run(S)) != layout.DONE:
+            if status == layout.PAUSED:
+                if is_over and is_over(complete := self._complete()):
+                    return self._found(complete)
+                S.pause_at = S.happened + PAUSE
+            elif status in ROOMS:
+                self._more(status)
+            elif status in more:
+                more[status]()
+            else:
                 self._fail(status)
-            if status == layout.PAUSED and is_over and is_over(complete := self._complete()):
-                return self._found(complete)
-            more[status]()
-        if self.state.left:
-            waiting = [
-                (t, what) for t, what in enumerate(self._now("text_in")) if what == layout.TAKING or what in WAITED_FOR
-            ]
-            raise dead_end(self.text.name, [f"{self._place(t)} for {self._waited_for(t, what)}" for t, what in waiting])
+        if S.left:
+            self._fail(layout.WAITS)
         return self._found(self.job.steps)
 
     def _complete(self) -> int:
@@ -345,22 +319,18 @@ class Run:
     def _place(self, t: int) -> str:
         return f"rank {self._now('text_rank')[t]}, {self.program.places[self._now('text_at')[t]]}"
 
-    def _waited_for(self, t: int, what: int) -> str:
-        if what != layout.TAKING:
-            return WAITED_FOR[what]
-        registers, constants, start = self._now("registers"), self._now("constants"), t * self.state.width
-        senders = self.program.rows[self._now("text_at")[t]][2:5]
-        return message_of(range(*(int(registers[start + k] if k >= 0 else constants[-1 - k]) for k in senders)))
-
     def _fail(self, status: int) -> None:
         """Say what goes wrong, with its line: in the event world's words, where that soon comes to it."""
-        row = self.program.rows[self._now("text_at")[self.state.running]]
-        said = WRONG.get(row[0], "the engine cannot go on")
+        if status != layout.ENDLESS:
+            looks = count()
+            with suppress(WrongSetting):  # it takes too much memory
+                event.run(self.job, self.text, None, lambda _: next(looks) >= LOOKS, self.most_bytes)
+        if status == layout.WAITS:
+            waiting = np.flatnonzero(~np.isin(self._now("text_in"), (layout.NOTHING, layout.ENDED)))
+            raise dead_end(self.text.name, [*map(self._place, waiting.tolist())])
+        said = WRONG.get(self.program.rows[self._now("text_at")[self.state.running]][0], "the engine cannot go on")
         if status == layout.ENDLESS:
             said = f"{layout.MOST_AT_ONCE:,} requests without any time passing"
-        elif self.state.happened < FEW:
-            event.run(self.job, self.text)
-            raise RunFailed(f"{self.text.name}: the engine cannot go on, where the event world does")
         raise WrongText(f"{self.text.name}, {self._place(self.state.running)}: {said}")
 
 
@@ -386,6 +356,3 @@ def run(
     """
     text.checked(job)
     return Run(job, text, program_of(job, text), kernel, most_bytes, rings).result(is_over)
-
-
-__all__ = ["OPERANDS", "Run", "run"]

@@ -87,7 +87,6 @@ def in_the_way(job: Job, program: Program) -> str:
         made, of_passes, of_work = devices(job)
         if any(made[device].contention or made[device].cores < ranks for device, ranks in Counter(of_work).items()):
             return "ranks share cores"
-        others = job.background_s or any(row[0] == op.START for row in program.rows)
-        if others and set(of_passes) & set(of_work):
+        if (job.background_s or program.texts) and set(of_passes) & set(of_work):
             return "passes take the cores on which a ring adds"
     return ""
