@@ -80,7 +80,7 @@ def job(ranks: int = 4, steps: int = 120, **more) -> Job:
 
 @pytest.mark.parametrize("name", ["fmb", "ddp", "ps-async", "gradient-coding", "local-sgd"])
 def test_a_run_without_time_ends_with_the_steps_that_are_complete(name, monkeypatch):
-    monkeypatch.setattr(engine, "LOOK", 256)
+    monkeypatch.setattr(engine, "PAUSE", 256)
     whole, text = by_event(job(), TEXTS[name]()), TEXTS[name]()
     for run in (by_event, *([engine.run] if engine._kernel else [])):
         cut = run(job(), text, is_over=lambda complete: complete >= 5)

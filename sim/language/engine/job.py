@@ -326,7 +326,7 @@ class Run:
             with suppress(WrongSetting):  # it takes too much memory
                 event.run(self.job, self.text, None, lambda _: next(looks) >= LOOKS, self.most_bytes)
         if status == layout.WAITS:
-            waiting = np.flatnonzero(~np.isin(self._now("text_in"), (layout.NOTHING, layout.ENDED)))
+            waiting = np.flatnonzero(self._now("text_in"))  # else it is NOTHING
             raise dead_end(self.text.name, [*map(self._place, waiting.tolist())])
         said = WRONG.get(self.program.rows[self._now("text_at")[self.state.running]][0], "the engine cannot go on")
         if status == layout.ENDLESS:
