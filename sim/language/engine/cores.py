@@ -23,18 +23,20 @@ def compute(S: State, t: int, device: int, seconds: float) -> None:
         share(S, device, t)
     elif S.device_turn[device] != math.inf:
         take_turns(S, device, t)
-    elif S.device_busy[device] < S.device_cores[device]:
-        S.device_busy[device] += 1
-        serve(S, t)
     else:
         S.text_in[t] = op.QUEUED
         S.device_first[device] = ending(S, S.device_first[device], t)
+        serve(S, device)
 
 
-def serve(S: State, t: int) -> None:
-    """Text t has a core."""
-    S.text_in[t] = op.COMPUTING
-    goes_on_at(S, t, S.now + S.text_work[t])
+def serve(S: State, device: int) -> None:
+    """The first text that waits has a core, if one is free."""
+    t = S.device_first[device]
+    if t != NONE and S.device_busy[device] < S.device_cores[device]:
+        S.device_first[device] = S.text_next[t]
+        S.device_busy[device] += 1
+        S.text_in[t] = op.COMPUTING
+        goes_on_at(S, t, S.now + S.text_work[t])
 
 
 def computed(S: State, t: int) -> None:
@@ -46,12 +48,9 @@ def computed(S: State, t: int) -> None:
         unshare(S, device, t)
     elif S.text_in[t] == op.TURNING:
         leaves_core(S, t)
-    elif S.device_first[device] == NONE:
-        S.device_busy[device] -= 1
     else:
-        other = S.device_first[device]
-        S.device_first[device] = S.text_next[other]
-        serve(S, other)
+        S.device_busy[device] -= 1
+        serve(S, device)
 
 
 def count(S: State, device: int, pace: float) -> None:
@@ -281,8 +280,10 @@ def polls_as(S: State, rank: int, stage: int, key: int) -> None:
 
 def next_stage(S: State, rank: int, key: int) -> None:
     """The rank has waited for so long that it polls less from now on."""
+    stage = S.rank_stage[rank] + 1
     if S.rank_stage_due[rank] == S.now:
-        polls_as(S, rank, S.rank_stage[rank] + 1, key)
+        polls_as(S, rank, NONE, key)
+        polls_as(S, rank, stage, key)
 
 
 def polls_no_more(S: State, t: int) -> None:

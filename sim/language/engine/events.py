@@ -100,27 +100,20 @@ def ending(S: State, first: int, t: int) -> int:
     return first
 
 
-def settle(S: State, rank: int) -> None:
-    """Count until now; where nothing is to be counted, what was counted before is put in its place later."""
-    if S.rank_busy[rank] or S.rank_since[rank] >= S.now:
-        return
-    if S.rank_counted[rank] <= max(S.measured_from, S.measured_to):
-        S.rank_idle[rank] += S.rank_idle_after[rank]
-        S.rank_idle_after[rank] = 0.0
-    if S.rank_counted[rank] <= S.measured_from:
-        S.rank_idle[rank] = 0.0
-    begin = max(S.rank_since[rank], S.measured_from)
-    middle = max(begin, S.measured_to)
-    S.rank_counted[rank] = S.now
-    S.rank_since[rank] = S.now
-    if S.rank_main[rank]:
-        S.rank_idle[rank] += middle - begin
-        S.rank_idle_after[rank] += S.now - middle
-
-
 def moves(S: State, rank: int, until: float) -> None:
-    """Bytes of the rank move from now until then."""
-    settle(S, rank)
+    """Bytes of a rank move from now until then. If it has been idle, that is counted: by what is measured now, later by what is then."""
+    if not S.rank_busy[rank] and S.rank_since[rank] < S.now:
+        if S.rank_counted[rank] <= max(S.measured_from, S.measured_to):
+            S.rank_idle[rank] += S.rank_idle_after[rank]
+            S.rank_idle_after[rank] = 0.0
+        if S.rank_counted[rank] <= S.measured_from:
+            S.rank_idle[rank] = 0.0
+        begin = max(S.rank_since[rank], S.measured_from)
+        middle = max(begin, S.measured_to)
+        S.rank_counted[rank] = S.now
+        if S.rank_main[rank]:
+            S.rank_idle[rank] += middle - begin
+            S.rank_idle_after[rank] += S.now - middle
     S.rank_since[rank] = max(S.rank_since[rank], until)
 
 

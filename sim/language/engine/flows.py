@@ -160,16 +160,11 @@ def port_at(S: State, message: int, hop: int) -> int:
     return port_of(S, S.message_from[message], S.message_to[message], hop)
 
 
-def rate_of(S: State, port: int) -> float:
-    """Bytes/s of a port."""
-    return S.bandwidth[level_of(S, port)]
-
-
 def busy_port(S: State, message: int) -> int:
     """The first port of a path that has no tokens left and passes bytes at its full rate; NONE if there is none."""
     for hop in range(hops_of(S, message)):
         port = port_at(S, message, hop)
-        if S.port_level[port] == 0.0 and S.port_rest[port] < rate_of(S, port) * (1.0 - op.FULL):
+        if S.port_level[port] == 0.0 and S.port_rest[port] < S.bandwidth[level_of(S, port)] * (1.0 - op.FULL):
             return port
     return NONE
 
@@ -186,7 +181,7 @@ def queued(S: State, frm: int, to: int) -> float:
         for k in range(S.flows):
             if busy_port(S, S.flowing[k]) == port:
                 before += S.flow_left[S.flowing[k]]
-        seconds += min(before, S.queue_bytes) / rate_of(S, port)
+        seconds += min(before, S.queue_bytes) / S.bandwidth[level_of(S, port)]
     return seconds
 
 
@@ -211,8 +206,7 @@ def look(S: State) -> None:
             S.flows += 1
     share_ports(S)
     S.look_due = math.inf
-    if S.flows > 0:
-        look_at(S, S.now + max(soon(S), S.now * op.RESOLUTION))
+    look_at(S, S.now + max(soon(S), S.now * op.RESOLUTION))
 
 
 def pass_tokens(S: State) -> None:
@@ -222,7 +216,7 @@ def pass_tokens(S: State) -> None:
             port = port_at(S, S.flowing[k], hop)
             keep(S, port, S.port_level[port] + S.port_rest[port] * (S.now - S.port_since[port]))
             S.port_since[port] = S.now
-            S.port_rest[port] = rate_of(S, port)
+            S.port_rest[port] = S.bandwidth[level_of(S, port)]
             S.port_largest[port] = 0
     for k in range(S.flows):
         m = S.flowing[k]

@@ -6,7 +6,7 @@ import math
 
 from sim.language.engine import layout as op
 from sim.language.engine.cores import begins_to_poll, compute, computed, polls_no_more
-from sim.language.engine.events import drawn, ending, goes_on_at, settle, without, works
+from sim.language.engine.events import drawn, ending, goes_on_at, without, works
 from sim.language.engine.layout import NONE, OPERANDS, State
 from sim.language.engine.mail import give_back, is_underway, lose_all, taken, value
 from sim.language.engine.rings import lets_go
@@ -196,7 +196,7 @@ def main_ends(S: State, rank: int) -> None:
     while one != NONE:
         taken(S, one)
         one = S.message_next[one]
-    settle(S, rank)
+    works(S, rank, 0)
     S.rank_main[rank] = 0
     lose_all(S, rank)
     S.left -= 1
