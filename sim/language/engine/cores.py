@@ -105,8 +105,8 @@ def pace(S: State, device: int) -> float:
     busy = max(1, S.device_busy[device])
     cores = 1.0 * S.device_cores[device]
     polls = 0.0
-    for k in range(S.stages):
-        polls += S.device_polling[device * S.stages + k] * S.poll_rate[k]
+    for k in range(op.STAGES):
+        polls += S.device_polling[device * op.STAGES + k] * S.poll_rate[k]
     share = (cores - min(polls, cores * op.MOST_POLLS)) / busy
     if busy > 1:
         share /= 1 + S.device_switching[device]
@@ -267,12 +267,12 @@ def polls_as(S: State, rank: int, stage: int, key: int) -> None:
     device = S.rank_device[rank]
     before = pace(S, device)
     if S.rank_stage[rank] != NONE:
-        S.device_polling[device * S.stages + S.rank_stage[rank]] -= 1
+        S.device_polling[device * op.STAGES + S.rank_stage[rank]] -= 1
     S.rank_stage[rank] = stage
     S.rank_stage_due[rank] = -1.0
     if stage != NONE:
-        S.device_polling[device * S.stages + stage] += 1
-        if stage + 1 < S.stages:
+        S.device_polling[device * op.STAGES + stage] += 1
+        if stage + 1 < op.STAGES:
             S.rank_stage_due[rank] = S.now + S.poll_lasts[stage]
             push(S, S.rank_stage_due[rank], key, rank * KINDS + op.POLLS)
     repace(S, device, before)
@@ -301,6 +301,6 @@ def late_since(S: State, rank: int, since: float) -> float:
     waited = S.now - since
     if waited <= 0.0 or S.spins:
         return 0.0
-    waited = min(max(waited / S.waited_share, S.shortest_s), S.longest_s)
+    waited = min(max(waited / op.SHARE, op.SHORTEST_S), op.LONGEST_S)
     S.rank_pauses[rank] += 1
     return drawn(S, op.PAUSES, rank, S.rank_pauses[rank] - 1) * (waited + S.oversleep_s)

@@ -25,7 +25,7 @@ from sim.language.text import Text
 from sim.laws.base import NOTHING, ONES
 from sim.laws.randomness import BLOCK, Stream
 from sim.model.costs import COLD_AFTER_S, COLD_FROM_S
-from sim.platform.polling import LONGEST_S, SHARE, SHORTEST_S, STAGES
+from sim.platform.polling import STAGES
 
 
 def _compiled() -> ModuleType | None:
@@ -144,13 +144,11 @@ class Run:
             array = self._new(name, max(sizes.get(each, 0), len(first)))
             array[: len(first)] = first
             self._set(name, array)
-        for of, names in ((job, layout.OF_JOB), (job.fair, layout.OF_FAIR if job.fair else {})):
-            for name, kind in names.items():
+        for of, names in ((job, layout.OF_JOB), (job.fair, layout.OF_FAIR), (job.windows, layout.OF_WINDOWS)):
+            for name, kind in names.items() if of else ():
                 setattr(S, name, kind(getattr(of, name)))
         S.events, S.items_used = n, sum(lengths)
         S.event_room, S.item_room, S.message_room = (sizes[each] for each in ("event", "item", "message"))
-        S.stages, S.spins, S.waited_share = len(STAGES), self.text.spins, SHARE
-        S.shortest_s, S.longest_s = SHORTEST_S, LONGEST_S
         S.texts = S.left = n
         S.width, S.fixed_lists, S.own_lists, S.levels = program.width, known, program.own_lists, len(levels)
         S.free_text = S.ringing = S.running = NONE
@@ -158,10 +156,9 @@ class Run:
         S.last_row = max(k for k, row in enumerate(program.rows) if row[0] == layout.END)
         S.may_overtake, S.shares_ports = bool(job.windows or job.fair or job.local_wakes), bool(job.fair)
         if job.windows:
-            S.initial_window, S.most_window = job.windows.initial_bytes, job.windows.most_bytes
-            S.round_trip_s = 2 * job.latency_s
             self._more_windows()
-        S.cold_from_s, S.cold_after_s, S.sole_sleep = COLD_FROM_S, COLD_AFTER_S, self._sole(self._numbers("sleep"))
+        S.cold_from_s, S.cold_after_s, S.round_trip_s = COLD_FROM_S, COLD_AFTER_S, 2 * job.latency_s
+        S.spins, S.sole_sleep = self.text.spins, self._sole(self._numbers("sleep"))
 
     def _check_room(self, size_bytes: float) -> None:
         if size_bytes > self.most_bytes:

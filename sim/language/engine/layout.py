@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from sim.language import hosts
-from sim.platform import slow_start
+from sim.platform import polling, slow_start
 
 NONE = -1  # no text, no message, no rank
 
@@ -22,7 +22,8 @@ NONE = -1  # no text, no message, no rank
     BEGIN_STEP, END_STEP, IN_STEP, POST, TAKE, LAND, START, BESIDE, WAIT, WAIT_ALL, STOP, RING, END, TOOK,
 ) = range(53)  # fmt: skip
 MOST_POLLS, MOST_TURNS, ROUND_OFF, ROUND_OFF_S = hosts.MOST_POLLS, hosts.MOST_TURNS, hosts.ROUND_OFF, hosts.ROUND_OFF_S
-TICK_S = hosts.TICK_S
+TICK_S, STAGES = hosts.TICK_S, len(polling.STAGES)
+SHORTEST_S, LONGEST_S, SHARE = polling.SHORTEST_S, polling.LONGEST_S, polling.SHARE
 FIRST = 2  # the register of a text's first argument
 OPERANDS = 9  # numbers of a row: the op-code and its operands
 
@@ -82,14 +83,13 @@ DOUBLES = {
     **fields("message_items message_bytes message_samples flow_weight", "message"),
     **fields("window_bytes window_free", "window"),
     **fields("device_turn device_contention device_switching", "device"),
-    **fields("step_replicated step_served", "step"),
+    **fields("step_end step_replicated step_served", "step"),
     **fields("rank_speed", "rank"),
     "items": "item",  # of lists
     "text_due": "text",  # when it goes on; below 0: by no event
     "text_work": "text",  # seconds that it computes, or are left; of a shared device: which of the device's seconds is its last
     "text_since": "text",  # when it has begun to wait for what its rank polls for; below 0: for nothing such
-    "rank_idle": "rank",  # seconds since `measured_from`, until `measured_to`
-    "rank_idle_after": "rank",  # and after that
+    **fields("rank_idle rank_idle_after", "rank"),  # seconds since `measured_from`, until `measured_to` and after that
     "rank_since": "rank",  # until when it is counted, or bytes move
     "rank_counted": "rank",  # when that was counted last
     "rank_waits_since": "rank",  # when it has begun to poll
@@ -105,8 +105,7 @@ DOUBLES = {
     "message_share": "message",  # of the piece's items that travel
     "message_passed": "message",  # when its last byte has passed the ports so far
     "message_held": "message",  # seconds by which a window delays its last byte
-    "port_free": "port",
-    "port_earned": "port",  # when it has earned the bytes that have reached it
+    **fields("port_free port_earned", "port"),  # when it is, and when it has earned the bytes that have reached it
     "port_level": "bucket",  # tokens, bytes
     "port_since": "bucket",  # until when tokens are counted
     "port_rest": "bucket",  # bytes/s that no flow has; below 0: by which its tokens become fewer
@@ -119,23 +118,18 @@ DOUBLES = {
     "flow_found": "message",  # when its receiver has found it then
     "local_free": "rank",  # port for messages within a host
     "bandwidth": "level",  # bytes/s
-    "poll_rate": "stage",  # cores that polls of a waiting rank take
-    "poll_lasts": "stage",  # seconds of such a stage
+    **fields("poll_rate poll_lasts", "stage"),  # cores that polls of a waiting rank take, and for how many seconds
     "core_since": "core",  # the turn's beginning
     "core_updated": "core",  # until when the work of the one that has it is counted
-    "device_done": "device",  # seconds that each sharer has had since the beginning
-    "device_since": "device",  # until when they are counted
-    "ring_at": "rank",  # of the members of a ring: when they go on,
-    "ring_left": "rank",  # when their part has left,
-    "ring_begin": "rank",  # when the one that they get begins to pass its last port,
-    "ring_there": "rank",  # and is there; until when they work or their bytes move,
-    "ring_until": "rank",
-    "ring_rest": "rank",  # when one of these times began,
-    "ring_rested": "rank",  # and ended, in which their next parts may come,
-    "ring_idle": "rank",  # and seconds before that in which they did not
-    "ring_bytes": "rank",  # of parts,
-    "ring_sum": "rank",  # and seconds of adding them
-    "step_end": "step",
+    **fields(
+        "device_done device_since", "device"
+    ),  # seconds that each sharer has had since the beginning, and counted until when
+    # Of the members of a ring: when they go on, when their part has left, when the one that they get begins to pass its last port, and
+    # is there; until when they work or their bytes move; when one of these times began, and ended, in which their next parts may come,
+    # and seconds before that in which they did not; bytes of parts, and seconds of adding them.
+    **fields(
+        "ring_at ring_left ring_begin ring_there ring_until ring_rest ring_rested ring_idle ring_bytes ring_sum", "rank"
+    ),
     "step_computed": "step",  # samples x items of gradients; sim.language.samples says which updates count
     "rank_samples": "rank",  # samples x items within the gradient
 }
@@ -145,6 +139,9 @@ INTEGERS = {
     **fields("list_begin list_length list_room", "list"),
     **fields("text_rank text_generation", "text"),
     **fields("rank_step rank_box_end rank_host", "rank"),
+    **fields(
+        "ring_text ring_rank ring_near", "rank"
+    ),  # of the members of a ring, and whether the next one is on the same host
     **fields("message_from message_to message_step message_key flow_has_left", "message"),
     **fields("device_cores", "device"),
     **fields("core_device", "core"),
@@ -162,10 +159,8 @@ INTEGERS = {
     "rank_calls": "rank",  # sleeps in this round
     "rank_has_slept": "rank",  # since it fetched a minibatch
     "rank_fetched": "rank",  # the round whose whole minibatch is there
-    "rank_updates": "rank",  # made
-    "rank_came": "rank",  # messages
-    "factor_begin": "stream",  # where a rank's numbers of a kind begin
-    "factor_room": "stream",  # and how many are drawn
+    **fields("rank_updates rank_came", "rank"),  # updates made, and messages that came
+    **fields("factor_begin factor_room", "stream"),  # where a rank's numbers of a kind begin, and how many are drawn
     "factor_far": "kind",  # from one number of a rank to its next
     "rank_started": "rank",  # texts
     "rank_leads": "rank",  # whether it goes through the rounds itself, and does not follow
@@ -175,13 +170,12 @@ INTEGERS = {
     "rank_last": "rank",  # the last step in which it has computed
     "rank_busy": "rank",  # texts that sleep or compute
     "rank_box": "rank",  # the first message
-    "rank_takers": "rank",  # the first text that waits for a message
-    "rank_waiters": "rank",  # the first text that waits for another text
-    "rank_overhead": "rank",  # the text with the message that it sends or takes now
-    "rank_line": "rank",  # the first text that waits for that
+    **fields("rank_takers rank_waiters", "rank"),  # the first text that waits for a message, and for another text
+    **fields(
+        "rank_overhead rank_line", "rank"
+    ),  # the text whose message it sends or takes now, and the first that waits for that
     "rank_underway": "rank",  # messages to its main text that have not arrived
-    "rank_device": "rank",  # of its work
-    "rank_passes": "rank",  # the device of its passes
+    **fields("rank_device rank_passes", "rank"),  # the device of its work, and of its passes
     "rank_beside": "rank",  # the round of its last background work
     "rank_moments": "rank",  # of its pieces of background work, so far
     "rank_asides": "rank",  # of how many messages
@@ -204,14 +198,10 @@ INTEGERS = {
     "rank_flows": "rank",  # messages that it has posted that do
     "window_pair": "window",  # sender and receiver
     "message_next": "message",  # in the box, or of those that are free
-    "ring_text": "rank",  # of the members of a ring,
-    "ring_rank": "rank",
-    "ring_near": "rank",  # and whether the next one is on the same host
     "device_core": "device",  # its first
     "device_polling": "device's stage",  # ranks
     "device_busy": "device",  # texts that compute there; where they have turns: cores that do
-    "core_first": "core",  # the text that has it, before those that wait for it
-    "core_works": "core",  # how many
+    **fields("core_first core_works", "core"),  # the text that has it, before those that wait for it, and how many
     "device_first": "device",  # the first text that waits for a core, or the sharer that is done first
 }
 ARRAYS = {**DOUBLES, **INTEGERS}
@@ -224,7 +214,7 @@ BEGIN = {
     "rank_beside": -2,
     "rank_stage": NONE,
 }
-# Single numbers: those that are a job's, or its `fair`'s, by the same names, and the engine's own.
+# Single numbers: those that are a job's, its `fair`'s or its `windows`', by the same names, and the engine's own.
 OF_JOB = {
     **fields(
         "latency_s local_latency_s local_bandwidth gap_s sustained overhead_s local_overhead_s local_copy_s message_background_s "
@@ -234,39 +224,27 @@ OF_JOB = {
     **fields("ranks steps warmup local_wakes whole_messages", int),
 }
 OF_FAIR = fields("ramp_bytes burst_bytes queue_bytes buffer_bytes eager_bytes", float)
+OF_WINDOWS = fields("initial_bytes most_bytes", float)
 NUMBERS = {
     **OF_JOB,
     **OF_FAIR,
-    **fields("now initial_window most_window round_trip_s cold_from_s cold_after_s", float),
-    **fields("events texts windows flows levels stages", int),  # how many there are
+    **OF_WINDOWS,
+    **fields("now look_due round_trip_s cold_from_s cold_after_s", float),
+    **fields("events texts windows flows levels", int),  # how many there are
     **fields("event_room message_room item_room window_room items_used free_message free_text", int),
     "last_row": int,  # of the code, where texts of nobody end
-    "shares_ports": int,
-    "may_overtake": int,
+    **fields("shares_ports may_overtake spins fixed_lists text_bits count_bits posted happened", int),
     "flows_since": float,  # until when they have gone on
-    "look_due": float,
     "rings": int,  # whether they are gone around by one loop
     "ringing": int,  # the first text that is held in one
     "vector_items": float,  # of the weights
-    "measured_from": float,  # the end of the warm-up, so far
-    "measured_to": float,  # the end of the last step, so far
-    "shortest_s": float,  # of sleeps between polls
-    "longest_s": float,
-    "waited_share": float,
-    "spins": int,
+    **fields("measured_from measured_to", float),  # the end of the warm-up, and of the last step, so far
     "last_step": int,  # that has ended
     "left": int,  # main texts that go on
     "sole_sleep": float,  # seconds of every sleep; below 0: they are drawn
-    "sleeps": int,  # rounds for which they are drawn
-    "sleep_calls": int,  # and how many of each round
-    "width": int,  # registers of a text
-    "fixed_lists": int,
-    "own_lists": int,  # of a text
-    "text_bits": int,
-    "count_bits": int,
+    **fields("sleeps sleep_calls", int),  # rounds for which they are drawn, and how many of each
+    **fields("width own_lists", int),  # registers and lists of a text
     "running": int,  # the text that goes on where the run was broken off
-    "posted": int,
-    "happened": int,
     "at_once": int,  # events since time has passed
     "pause_at": int,  # how many events are looked at before it says so
 }

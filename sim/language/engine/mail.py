@@ -107,19 +107,19 @@ def windowed(S: State, message: int, now: float) -> float:
     k = connection(S, S.message_from[message] * S.ranks + S.message_to[message])
     begin = max(now, S.window_free[k])
     timeouts = int((begin - S.window_free[k]) / (op.TIMEOUT_S + S.round_trip_s))
-    window = max(S.initial_window, S.window_bytes[k] * 0.5 ** min(timeouts, 99))
+    window = max(S.initial_bytes, S.window_bytes[k] * 0.5 ** min(timeouts, 99))
     passed = 0.0
     left = S.message_bytes[message]
     full = S.bandwidth[0] * S.round_trip_s
-    while left > window and window < full and window < S.most_window:
+    while left > window and window < full and window < S.most_bytes:
         passed = passed + S.round_trip_s
         left = left - window
-        window = min(2.0 * window, S.most_window)
+        window = min(2.0 * window, S.most_bytes)
     if left > window and window < full:
         rounds = math.ceil(left / window) - 1.0
         passed = passed + rounds * S.round_trip_s
         left = left - rounds * window
-    S.window_bytes[k] = min(window + left, S.most_window)
+    S.window_bytes[k] = min(window + left, S.most_bytes)
     S.window_free[k] = begin + (passed + left / S.bandwidth[0])
     return S.window_free[k]
 
@@ -130,7 +130,7 @@ def connection(S: State, pair: int) -> int:
     while S.window_pair[k] != pair:
         if S.window_pair[k] == NONE:
             S.window_pair[k] = pair
-            S.window_bytes[k] = S.initial_window
+            S.window_bytes[k] = S.initial_bytes
             S.window_free[k] = 0.0
             S.windows += 1
         else:
