@@ -105,7 +105,7 @@ def pace(S: State, device: int) -> float:
     busy = max(1, S.device_busy[device])
     cores = 1.0 * S.device_cores[device]
     polls = 0.0
-    for k in range(op.STAGES):
+    for k in range(op.STAGES if S.poll_s > 0.0 else 0):
         polls += S.device_polling[device * op.STAGES + k] * S.poll_rate[k]
     share = (cores - min(polls, cores * op.MOST_POLLS)) / busy
     if busy > 1:
