@@ -197,7 +197,8 @@ class Worker:
 
     def _gathered(self, transcript: Transcript, parameters: str | None) -> Trace | None:
         """The trace of all processes, at the chief, once no worker trains any more. Writes the parameters, if they are asked for."""
-        if self.replica.tokens and self.tasks.is_chief:  # a worker may have its last token before the thread knows of the update
+        if self.replica.tokens and self.tasks.is_chief:
+            # A worker may have its last token before the chief's thread knows of the update.
             poll(lambda: len(self.updates) >= self.scenario.rounds, "the last update", LAST_UPDATE_S)
         for made in list(self.updates):
             transcript.updated(made)
