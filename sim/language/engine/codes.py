@@ -47,7 +47,7 @@ def go_on(S: State, t: int) -> int:
         at += 1
         if code < op.JUMP:
             y = value(S, t, row + 3)
-            if y == 0.0 and (code == op.DIVIDE or code == op.FLOOR_DIVIDE or code == op.MODULO):
+            if code >= op.DIVIDE and code <= op.MODULO and y == 0.0:
                 S.text_at[t] = at - 1
                 return stops_at(S, t, op.WRONG)
             S.registers[base + S.code[row + 1]] = reckon(code, value(S, t, row + 2), y)
@@ -74,7 +74,16 @@ def go_on(S: State, t: int) -> int:
 
 
 def obey(S: State, t: int, code: int, row: int) -> int:
-    """An op-code of pieces and lists, or another: DONE, WAITS if the text waits or has ended, or what is short or wrong."""
+    """An op-code that is no arithmetic: DONE, WAITS if the text waits or has ended, or what is short or wrong."""
+    if code >= op.POST:
+        return request(S, t, code, row)
+    if code >= op.WORK:
+        return work(S, t, code, row)
+    return counts(S, t, code, row) if code >= op.BEGIN_STEP else gives(S, t, code, row)
+
+
+def gives(S: State, t: int, code: int, row: int) -> int:
+    """An op-code of pieces and lists."""
     to = t * S.width + S.code[row + 1]  # the first register of what comes of it
     if code == op.PART:  # start and stop; the piece's start and stop, k, of n
         x = value(S, t, row + 2)
@@ -127,13 +136,11 @@ def obey(S: State, t: int, code: int, row: int) -> int:
         for k in range(n):
             S.items[S.list_begin[which] + S.list_length[which] + k] = operand(S, t, S.code[row + 2] + k)
         S.list_length[which] += n
-    else:
-        return counts(S, t, code, row)
     return op.DONE
 
 
 def counts(S: State, t: int, code: int, row: int) -> int:
-    """An op-code that counts steps or samples, or another."""
+    """An op-code that counts steps or samples."""
     rank = S.text_rank[t]
     step = S.rank_step[rank]
     if code == op.BEGIN_STEP:
@@ -175,13 +182,11 @@ def counts(S: State, t: int, code: int, row: int) -> int:
         S.rank_step[rank] = k
     elif code == op.IS_WARM:
         S.rank_warm[rank] = S.now
-    else:
-        return request(S, t, code, row)
     return op.DONE
 
 
 def request(S: State, t: int, code: int, row: int) -> int:
-    """An op-code of messages and texts, or another."""
+    """An op-code of messages and texts."""
     rank = S.text_rank[t]
     to = t * S.width + S.code[row + 1]
     if code == op.POST:
@@ -244,8 +249,6 @@ def request(S: State, t: int, code: int, row: int) -> int:
             return op.WRONG
         end(S, t)
         return op.WAITS
-    else:
-        return work(S, t, code, row)
     return op.DONE
 
 

@@ -18,30 +18,37 @@ def key_of(S: State, t: int) -> int:
 
 
 def push(S: State, time: float, key: int, what: int) -> None:
-    """Add an event."""
+    """Add an event: in place of the first, where that has just happened."""
     k = S.events
+    if S.hole:
+        S.hole = 0
+        sink(S, k, time, key, what)
+        return
     S.events = k + 1
     while k > 0:
         up = (k - 1) >> 1
         if S.heap_time[up] < time or (S.heap_time[up] == time and S.heap_key[up] <= key):
             break
-        S.heap_time[k] = S.heap_time[up]
-        S.heap_key[k] = S.heap_key[up]
-        S.heap_what[k] = S.heap_what[up]
+        write(S, k, S.heap_time[up], S.heap_key[up], S.heap_what[up])
         k = up
-    S.heap_time[k] = time
-    S.heap_key[k] = key
-    S.heap_what[k] = what
+    write(S, k, time, key, what)
 
 
-def pop(S: State) -> None:
-    """Remove the first event."""
-    n = S.events - 1
+def first(S: State) -> int:
+    """What the first of all events is, once the last has taken the place of one that has happened; NONE without any."""
+    n = S.events - S.hole
+    if S.hole:
+        S.hole = 0
+        S.events = n
+        sink(S, n, S.heap_time[n], S.heap_key[n], S.heap_what[n])
+    return S.heap_what[0] if n > 0 else NONE
+
+
+def sink(S: State, n: int, time: float, key: int, what: int) -> None:
+    """Put an event in place of the first of n."""
     k = 0
     low = 1
-    time = S.heap_time[n]
-    key = S.heap_key[n]
-    S.events = n
+    write(S, n, time, key, what)
     while low < n:  # the lesser of two by no jump, which nobody guesses; behind the last is the one to be placed
         if S.heap_time[low + 1] == S.heap_time[low]:
             low += 1 if S.heap_key[low + 1] < S.heap_key[low] else 0
@@ -49,14 +56,17 @@ def pop(S: State) -> None:
             low += 1 if S.heap_time[low + 1] < S.heap_time[low] else 0
         if time < S.heap_time[low] or (time == S.heap_time[low] and key <= S.heap_key[low]):
             break
-        S.heap_time[k] = S.heap_time[low]
-        S.heap_key[k] = S.heap_key[low]
-        S.heap_what[k] = S.heap_what[low]
+        write(S, k, S.heap_time[low], S.heap_key[low], S.heap_what[low])
         k = low
         low = 2 * k + 1
+    write(S, k, time, key, what)
+
+
+def write(S: State, k: int, time: float, key: int, what: int) -> None:
+    """Write an event to a place of the heap."""
     S.heap_time[k] = time
     S.heap_key[k] = key
-    S.heap_what[k] = S.heap_what[n]
+    S.heap_what[k] = what
 
 
 def is_full(S: State) -> bool:

@@ -14,12 +14,13 @@ from sim.platform import polling, slow_start
 NONE = -1  # no text, no message, no rank
 
 # Op-codes. A row of the code is one of these and up to eight operands, named in the kernel where they are obeyed. An operand
-# of 0 or above is a register of the text, below 0 a constant: number -1 - operand. Those before JUMP reckon.
+# of 0 or above is a register of the text, below 0 a constant: number -1 - operand. Those before JUMP reckon, those from BEGIN_STEP on
+# count, those from WORK on take time, and those from POST on are of messages and texts.
 (
     MOVE, ADD, SUBTRACT, MULTIPLY, DIVIDE, FLOOR_DIVIDE, MODULO, EXCLUSIVE_OR, LESS, LESS_OR_EQUAL, EQUAL, UNEQUAL, LEAST, MOST,
-    WHOLE, JUMP, JUMP_IF_NOT, REPEAT, PART, SLICE, NEW_LIST, APPEND, GET, SET, REMOVE, LENGTH, STEP, NOW, COMPUTED, ADDED,
-    ANEW, UPDATED, SAME_SIZE, IS_WARM, WORK, OVERHEAD, COMPUTE, FETCH, SLEEP,
-    BEGIN_STEP, END_STEP, IN_STEP, POST, TAKE, LAND, START, BESIDE, WAIT, WAIT_ALL, STOP, RING, END, TOOK,
+    WHOLE, JUMP, JUMP_IF_NOT, REPEAT, PART, SLICE, NEW_LIST, APPEND, GET, SET, REMOVE, LENGTH, STEP, NOW,
+    BEGIN_STEP, END_STEP, IN_STEP, COMPUTED, ADDED, ANEW, UPDATED, SAME_SIZE, IS_WARM, WORK, OVERHEAD, COMPUTE, FETCH, SLEEP,
+    POST, TAKE, LAND, START, BESIDE, WAIT, WAIT_ALL, STOP, RING, END, TOOK,
 ) = range(53)  # fmt: skip
 MOST_POLLS, MOST_TURNS, ROUND_OFF, ROUND_OFF_S = hosts.MOST_POLLS, hosts.MOST_TURNS, hosts.ROUND_OFF, hosts.ROUND_OFF_S
 TICK_S, STAGES = hosts.TICK_S, len(polling.STAGES)
@@ -234,6 +235,7 @@ NUMBERS = {
     **fields("event_room message_room item_room window_room items_used free_message free_text", int),
     "last_row": int,  # of the code, where texts of nobody end
     **fields("shares_ports may_overtake spins fixed_lists text_bits count_bits posted happened", int),
+    "hole": int,  # whether the first event has happened, and its place may be taken
     "flows_since": float,  # until when they have gone on
     "rings": int,  # whether they are gone around by one loop
     "ringing": int,  # the first text that is held in one

@@ -12,7 +12,7 @@ from sim.language.engine.cores import (
     next_stage,
     polls_no_more,
 )
-from sim.language.engine.events import arrives_at, drawn, goes_on_at, is_drawn, is_full, key_of, moves, pop
+from sim.language.engine.events import arrives_at, drawn, first, goes_on_at, is_drawn, is_full, key_of, moves
 from sim.language.engine.flows import all_there, flows_on, land
 from sim.language.engine.layout import KINDS, NONE, State
 from sim.language.engine.mail import arrive, overtakes, reach
@@ -26,9 +26,9 @@ def simulate(S: State) -> int:
         t = S.running
         S.running = NONE
         status = go_on(S, t)
-    while status == op.DONE and S.left > 0 and S.events > 0:
-        what = S.heap_what[0] % KINDS
-        which = S.heap_what[0] // KINDS
+    while status == op.DONE and S.left > 0 and (event := first(S)) != NONE:
+        what = event & (KINDS - 1)
+        which = event // KINDS
         status = short_of(S, what, which)
         if status != op.DONE:
             return status
@@ -62,7 +62,7 @@ def short_of(S: State, what: int, which: int) -> int:
 def happens(S: State, what: int, which: int) -> int:
     """The first event happens; the text that goes on by it, or NONE."""
     key = S.heap_key[0]
-    pop(S)
+    S.hole = 1
     if what == op.GOES_ON:
         if S.now != S.text_due[which] or key != key_of(S, which):  # it was planned anew
             return NONE
