@@ -90,7 +90,7 @@ def halving_doubling(me: Rank, piece: Piece, group):
     power of two, the first ranks swap halves in pairs, and the second of a pair sits out, as in Open MPI (coll_base_allreduce.c).
     """
     i, count, beyond = folded(me, group)
-    odd, in_pair = i % 2, i < 2 * beyond
+    odd, in_pair = i % 2, beyond and i < 2 * beyond
     if in_pair:
         yield from exchange(me, piece.part(1 - odd, 2), group[i ^ 1], group[i ^ 1], piece.part(odd, 2), adds=True)
         if odd:
@@ -100,21 +100,15 @@ def halving_doubling(me: Rank, piece: Piece, group):
             yield from me.take(group[i ^ 1], piece.part(1, 2))
     if not (in_pair and odd):
         place = i // 2 if in_pair else i - beyond
-        first, wide, far = 0, count, 1
+        mine, far = 0, 1  # of the parts of a round, the number of its own
         while far < count:
-            wide //= 2
-            upper, peer = place // far % 2, group[member(place ^ far, beyond, 0)]
-            given, kept = first + (1 - upper) * wide, first + upper * wide
-            yield from exchange(
-                me, parts(piece, given, wide, count), peer, peer, parts(piece, kept, wide, count), adds=True
-            )
-            first, far = kept, 2 * far
+            peer, mine = group[member(place ^ far, beyond, 0)], 2 * mine + place // far % 2
+            far *= 2
+            yield from exchange(me, piece.part(mine ^ 1, far), peer, peer, piece.part(mine, far), adds=True)
         while far > 1:
-            far //= 2
-            upper, peer = place // far % 2, group[member(place ^ far, beyond, 0)]
-            other = first + wide - 2 * upper * wide
-            yield from exchange(me, parts(piece, first, wide, count), peer, peer, parts(piece, other, wide, count))
-            first, wide = first - upper * wide, 2 * wide
+            peer = group[member(place ^ (far // 2), beyond, 0)]
+            yield from exchange(me, piece.part(mine, far), peer, peer, piece.part(mine ^ 1, far))
+            mine, far = mine // 2, far // 2
         if in_pair:
             yield from hand(me, piece, group[i ^ 1])
 
@@ -126,7 +120,7 @@ def recursive_doubling(me: Rank, piece: Piece, group):
     no power of two, the first ranks form pairs, and the first of a pair sits out.
     """
     i, count, beyond = folded(me, group)
-    odd, in_pair = i % 2, i < 2 * beyond
+    odd, in_pair = i % 2, beyond and i < 2 * beyond
     if in_pair and not odd:
         yield from hand(me, piece, group[i ^ 1])
         yield from me.take(group[i ^ 1], piece)
@@ -150,12 +144,7 @@ def folded(me: Rank, group) -> tuple[int, int, int]:
 
 def member(place: int, beyond: int, second: int) -> int:
     """Where in the group the rank is that has a place among those that do not sit out."""
-    return 2 * place + second if place < beyond else place + beyond
-
-
-def parts(piece: Piece, first: int, wide: int, n: int) -> Piece:
-    """So many parts of n, side by side."""
-    return piece[piece.items * first // n : piece.items * (first + wide) // n]
+    return 2 * place + second if beyond and place < beyond else place + beyond
 
 
 def tree(me: Rank, piece: Piece, group):
