@@ -339,14 +339,15 @@ class Job:
 
     def put_s(self, into: Any, share: Any) -> Any:
         """Seconds of a core for putting a message with a share of the items in place of a piece."""
-        if into.vector != "weights":
+        if into.vector != "weights" or not (self.take_up_base_s or self.take_up_s):
             return 0.0
         return (into.items > 0) * (self.take_up_base_s + self.take_up_s * into.items * share)
 
-    def taken_s(self, is_far: Any, items: Any, share: Any) -> Any:
+    def taken_s(self, is_far: bool, items: Any, share: Any) -> Any:
         """Seconds of a core for a message that has come, of another host or of this one, before it is added or put anywhere."""
-        copy_s = self.local_copy_s and self.local_copy_s * self.bytes_of(items, share)
-        return self.overhead_s * is_far + (self.local_overhead_s + copy_s) * (is_far == 0)
+        if is_far:
+            return self.overhead_s
+        return self.local_overhead_s + (self.local_copy_s and self.local_copy_s * self.bytes_of(items, share))
 
     def speed(self, rank: int) -> float:
         """The speed of a rank's core."""

@@ -25,6 +25,7 @@ from sim.language.engine.values import (
     both,
     described,
     folded,
+    negated,
     numbers,
     same,
     shape,
@@ -278,7 +279,11 @@ class Program(Statements):
         """
         job = self.job
         costs = job.overhead_s or job.local_overhead_s or job.local_copy_s
-        self.spend(op.OVERHEAD, costs and job.taken_s(self.is_far(sender), items, found.share))
+        far = costs and self.is_far(sender)
+        for is_far, holds in ((True, far), (False, negated(far))):
+            if symbolic(holds) or holds:
+                with self.where(holds):
+                    self.spend(op.OVERHEAD, job.taken_s(is_far, items, found.share))
         if job.fair:
             self.emit(op.LAND, Plain(found.at + len(FIELDS)))
         self.emit(op.TOOK)
