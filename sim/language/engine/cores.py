@@ -120,8 +120,9 @@ def take_turns(S: State, device: int, t: int) -> None:
     since = S.text_worked_since[t] if S.text_worked_until[t] == S.now and S.text_core[t] != NONE else -1.0
     S.text_in[t] = op.TURNING
     for core in range(first, first + S.device_cores[device]):
-        if since < 0.0 and S.core_works[core] < S.core_works[best]:
-            best = core
+        if since >= 0.0 or S.core_works[best] == 0:
+            break
+        best = core if S.core_works[core] < S.core_works[best] else best
     put(S, best, t, since)
 
 
@@ -139,6 +140,7 @@ def put(S: State, core: int, t: int, since: float) -> None:
     if S.core_first[core] == t:
         S.core_since[core] = S.now if since < 0.0 else since
     S.core_works[core] += 1
+    S.device_works[device] += 1
     if S.core_works[core] == 1:
         S.device_busy[device] += 1
         repace(S, device, before)
@@ -152,6 +154,7 @@ def take_away(S: State, core: int, t: int) -> None:
         S.core_since[core] = S.now
     S.core_first[core] = without(S, S.core_first[core], t)
     S.core_works[core] -= 1
+    S.device_works[S.core_device[core]] -= 1
     wake(S, core)
 
 
@@ -211,7 +214,6 @@ def leaves_core(S: State, t: int) -> None:
     device = S.core_device[core]
     first = S.device_core[device]
     before = pace(S, device)
-    waits: bool = False
     S.text_worked_until[t] = S.now
     S.text_worked_since[t] = S.core_since[core]
     take_away(S, core, t)
@@ -221,17 +223,17 @@ def leaves_core(S: State, t: int) -> None:
         return
     S.device_busy[device] -= 1
     repace(S, device, before)
+    if S.device_works[device] == S.device_busy[device]:  # none waits
+        return
     for other in range(first, first + S.device_cores[device]):
         one = S.text_next[S.core_first[other]] if S.core_works[other] else NONE
-        waits = waits or one != NONE
         while one != NONE and S.text_of_rank[one]:
             one = S.text_next[one]
         if one != NONE:
             take_away(S, other, one)
             put(S, core, one, -1.0)
             return
-    if waits:
-        push(S, S.now + op.TICK_S, key_of(S, t), core * KINDS + op.BALANCES)
+    push(S, S.now + op.TICK_S, key_of(S, t), core * KINDS + op.BALANCES)
 
 
 def balance(S: State, core: int) -> None:

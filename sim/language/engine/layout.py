@@ -201,6 +201,7 @@ INTEGERS = {
     "message_next": "message",  # in the box, or of those that are free
     "device_core": "device",  # its first
     "device_polling": "device's stage",  # ranks
+    "device_works": "device",  # texts that compute there in turns
     "device_busy": "device",  # texts that compute there; where they have turns: cores that do
     **fields("core_first core_works", "core"),  # the text that has it, before those that wait for it, and how many
     "device_first": "device",  # the first text that waits for a core, or the sharer that is done first
