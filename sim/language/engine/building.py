@@ -37,17 +37,12 @@ def run(State S) -> int:
 
 def source() -> str:
     """The text that Cython compiles, which names itself."""
-    text = _text()
-    return f'{text}\nSOURCE = "{_digest(text)}"\n'
+    return f'{_text()}\nSOURCE = "{digest()}"\n'
 
 
 def digest() -> str:
     """By which a kernel that was compiled from these files is known."""
-    return _digest(_text())
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return hashlib.sha256(_text().encode()).hexdigest()[:16]
 
 
 def _text() -> str:

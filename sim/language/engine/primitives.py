@@ -185,11 +185,8 @@ class Program(Statements):
         self.emit(op.UPDATED, command.samples, piece.items)
 
     def work(self, command: commands.Work) -> None:
-        job = self.job
-        found: Any = 0.0
-        for one in (command.seconds, command.flops / job.flops, command.bytes / job.memory_bandwidth):
-            found = folded(max, found, one) if symbolic(one) or one else found
-        self.spend(op.WORK, found)
+        compute_s, memory_s = command.flops / self.job.flops, command.bytes / self.job.memory_bandwidth
+        self.spend(op.WORK, folded(max, folded(max, command.seconds, compute_s), memory_s))
 
     def evaluate(self, command: commands.Evaluate) -> None:
         self.tell((self.me.step + 1) % self.job.evaluate_every == 0, op.WORK, self.job.evaluate_s)
@@ -203,10 +200,7 @@ class Program(Statements):
         into, what, a, b = command
         items = into.items
         is_known = not symbolic((a, b))
-        if not isinstance(what, Message | Piece):
-            raise NotLowered(f"{described(what)} is no piece")
-        if not same(into, what):
-            self.same_size(what.items, items)
+        self.same_size(what.items, items)
         share = what.share if isinstance(what, Message) else 1.0
         if isinstance(what, Message) and is_known and (a, b) == (0, 1):
             self.spend(op.WORK, self.job.put_s(into, share))
@@ -252,8 +246,6 @@ class Program(Statements):
 
     def take(self, command: commands.Take) -> Message:
         into, adds, until_s = command.into, command.adds, command.until_s
-        if symbolic((adds, command.newest)):
-            raise NotLowered("take with `adds` or `newest` that is not the same at all ranks")
         until, lasts = until_s is not None, not symbolic(until_s) and until_s == math.inf
         if lasts and not self.is_main:
             raise NotLowered("me.take as long as something may come, in a text that is started")
@@ -316,9 +308,7 @@ class Program(Statements):
     # ---- texts
 
     def start(self, command: commands.Start) -> Number:
-        text = command.text
-        if not inspect.isgenerator(text):
-            raise NotLowered(f"me.start of {described(text)}: a call of a function")
+        text: Any = command.text
         kinds: list[tuple] = []
         flat: list[Any] = []
         given: dict[str, Any] = {}
