@@ -25,10 +25,8 @@ def push(S: State, time: float, key: int, what: int) -> None:
         sink(S, k, time, key, what)
         return
     S.events = k + 1
-    while k > 0:
+    while k > 0 and is_sooner(time, key, S.heap_time[(k - 1) >> 1], S.heap_key[(k - 1) >> 1]):
         up = (k - 1) >> 1
-        if S.heap_time[up] < time or (S.heap_time[up] == time and S.heap_key[up] <= key):
-            break
         write(S, k, S.heap_time[up], S.heap_key[up], S.heap_what[up])
         k = up
     write(S, k, time, key, what)
@@ -44,17 +42,19 @@ def first(S: State) -> int:
     return S.heap_what[0] if n > 0 else NONE
 
 
+def is_sooner(time: float, key: int, other: float, other_key: int) -> bool:
+    """Whether an event comes before another one: by no jump, as nobody guesses it."""
+    return (time < other) | ((time == other) & (key < other_key))
+
+
 def sink(S: State, n: int, time: float, key: int, what: int) -> None:
     """Put an event in place of the first of n."""
     k = 0
     low = 1
     write(S, n, time, key, what)
-    while low < n:  # the lesser of two by no jump, which nobody guesses; behind the last is the one to be placed
-        if S.heap_time[low + 1] == S.heap_time[low]:
-            low += 1 if S.heap_key[low + 1] < S.heap_key[low] else 0
-        else:
-            low += 1 if S.heap_time[low + 1] < S.heap_time[low] else 0
-        if time < S.heap_time[low] or (time == S.heap_time[low] and key <= S.heap_key[low]):
+    while low < n:  # behind the last is the one to be placed
+        low += is_sooner(S.heap_time[low + 1], S.heap_key[low + 1], S.heap_time[low], S.heap_key[low])
+        if not is_sooner(S.heap_time[low], S.heap_key[low], time, key):
             break
         write(S, k, S.heap_time[low], S.heap_key[low], S.heap_what[low])
         k = low
