@@ -10,12 +10,12 @@ import operator
 import os
 import textwrap
 from collections.abc import Callable, Sequence
-from functools import cache, reduce
+from functools import cache, partial, partialmethod, reduce
 from types import CodeType
 from typing import Any
 
 from sim.language.engine import layout as op
-from sim.language.engine.rows import Code, truth
+from sim.language.engine.rows import Code
 from sim.language.engine.values import (
     Coefficient,
     Lazy,
@@ -35,17 +35,45 @@ from sim.language.engine.values import (
     shape,
     shaped,
     symbolic,
+    truth,
 )
 
+OPERATIONS = (
+    ast.Constant,
+    ast.Attribute,
+    ast.Tuple,
+    ast.List,
+    ast.BinOp,
+)  # of whose operands' values Python makes another one
+COMPARED = {
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+}
 READING = ("index", "count", "get", "keys", "items", "values", "copy")  # methods that change no list, dictionary or set
 
 
 @cache
-def operator_of(kind: str) -> Callable[[Any, Any], Any]:
-    """The function of two values that a sign of the source is."""
-    sign, x, y = getattr(ast, kind)(), ast.Name("x"), ast.Name("y")
-    found = ast.Compare(x, [sign], [y]) if isinstance(sign, ast.cmpop) else ast.BinOp(x, sign, y)
-    return eval(f"lambda x, y: {ast.unparse(found)}")
+def operation(node: ast.expr) -> tuple[list[ast.expr], Callable[..., Any]]:
+    """The operands of an expression, and what Python makes of their values."""
+    operands: list[ast.expr] = []
+
+    def replaced(one: Any) -> Any:
+        if isinstance(one, list):
+            return [replaced(each) for each in one]
+        if isinstance(one, ast.Starred | ast.keyword):
+            return type(one)(**{**vars(one), "value": replaced(one.value)})
+        if isinstance(one, ast.expr):
+            operands.append(one)
+            return ast.Name(f"x{len(operands)}")
+        return one
+
+    whole = type(node)(**{name: replaced(one) for name, one in ast.iter_fields(node)})
+    names = ", ".join(f"x{k + 1}" for k in range(len(operands)))
+    return operands, eval(f"lambda {names}: {ast.unparse(whole)}")
 
 
 @cache
@@ -101,15 +129,16 @@ class Expressions(Code):
         Raises:
             NotLowered: the engine does not understand it.
         """
-        way = getattr(self, f"on_{type(node).__name__}", None)
-        return way(scope, node) if way else self.evaluated(scope, node)
+        if way := getattr(self, f"on_{type(node).__name__}", None):
+            return way(scope, node)
+        if not isinstance(node, OPERATIONS):
+            return self.evaluated(scope, node)
+        operands, python = operation(node)
+        return python(*(self.value(scope, one) for one in operands))
 
     def evaluated(self, scope: Scope, node: ast.AST) -> Any:
         """What Python makes of an expression."""
         return eval(compile(ast.Expression(node), "text", "eval"), {**scope.around, **scope.names})  # type: ignore[arg-type]
-
-    def on_Constant(self, scope: Scope, node: ast.Constant) -> Any:
-        return node.value
 
     def on_Name(self, scope: Scope, node: ast.Name) -> Any:
         if node.id in scope.names:
@@ -118,39 +147,10 @@ class Expressions(Code):
             raise NotLowered(f"{node.id} is not bound here, or only in a branch or loop before")
         return scope.around[node.id] if node.id in scope.around else getattr(builtins, node.id)
 
-    def on_Attribute(self, scope: Scope, node: ast.Attribute) -> Any:
-        return getattr(self.value(scope, node.value), node.attr)
-
-    def on_Tuple(self, scope: Scope, node: ast.Tuple) -> tuple:
-        return tuple(self.spread(scope, node.elts))
-
-    def on_List(self, scope: Scope, node: ast.List) -> list[Any]:
-        return self.spread(scope, node.elts)
-
-    def spread(self, scope: Scope, nodes: list[ast.expr]) -> list[Any]:
-        """Values of expressions, some of which may have a star."""
-        found: list[Any] = []
-        for one in nodes:
-            if isinstance(one, ast.Starred):
-                found += self.elements(self.value(scope, one.value))
-            else:
-                found.append(self.value(scope, one))
-        return found
-
-    def on_BinOp(self, scope: Scope, node: ast.BinOp) -> Any:
-        return self.operated(node.op, self.value(scope, node.left), self.value(scope, node.right))
-
-    def operated(self, sign: ast.operator, x: Any, y: Any) -> Any:
-        """X sign y."""
-        try:
-            return operator_of(type(sign).__name__)(x, y)
-        except TypeError as error:
-            raise NotLowered(f"{type(sign).__name__} of numbers that are not known before ranks run") from error
-
     def on_UnaryOp(self, scope: Scope, node: ast.UnaryOp) -> Any:
-        value = (self.tested if isinstance(node.op, ast.Not) else self.value)(scope, node.operand)
         if isinstance(node.op, ast.Not):
-            return negated(value)
+            return negated(self.tested(scope, node.operand))
+        value = self.value(scope, node.operand)
         return -value if isinstance(node.op, ast.USub) else +value
 
     def on_BoolOp(self, scope: Scope, node: ast.BoolOp) -> Any:
@@ -195,14 +195,15 @@ class Expressions(Code):
 
     def compared(self, sign: ast.cmpop, x: Any, y: Any) -> Any:
         """Whether a comparison of two values holds."""
-        if isinstance(sign, (ast.Is, ast.IsNot)):
-            of_message = isinstance(x, Message) and y is None
-            alike = negated(x.is_there) if of_message else x == y if isinstance(x, Number) and y is not None else x is y
-            return alike if isinstance(sign, ast.Is) else negated(alike)
-        if isinstance(sign, (ast.In, ast.NotIn)):
-            inside = self.as_range(y).has(x) if symbolic((x, y)) else x in y
-            return inside if isinstance(sign, ast.In) else negated(inside)
-        return operator_of(type(sign).__name__)(x, y)
+        if type(sign) in COMPARED:
+            return COMPARED[type(sign)](x, y)
+        if isinstance(sign, ast.In | ast.NotIn):
+            found = self.as_range(y).has(x) if symbolic((x, y)) else x in y
+        elif isinstance(x, Message) and y is None:
+            found = negated(x.is_there)
+        else:
+            found = x == y if isinstance(x, Number) and y is not None else x is y
+        return found if isinstance(sign, ast.Is | ast.In) else negated(found)
 
     def as_range(self, value: Any) -> Range:
         """A group of ranks: a range upwards, or one rank.
@@ -239,34 +240,25 @@ class Expressions(Code):
 
     def length(self, value: Any) -> Any:
         """How many elements there are."""
-        sequence: Any = value
-        return sequence.length if isinstance(value, Symbol) else len(value)
+        return value.length if isinstance(value, Symbol) else len(value)  # type: ignore[attr-defined]
 
     by_len = length
 
     def element(self, value: Any, k: Any) -> Any:
         """value[k], where k is not below 0."""
-        if isinstance(value, range) and symbolic(k):
-            return value.start - k if value.step == -1 else value.start + k * value.step
-        if isinstance(value, (list, tuple)) and symbolic(k):
-            if not is_numeric(value):
-                raise NotLowered(f"an element of {described(value)} that depends on the rank or the time")
-            if isinstance(value[0], tuple):
-                return tuple(self.looked_up(column, k) for column in zip(*value, strict=True))
-            return self.looked_up(value, k)
-        return value[k]
+        if not symbolic(k) or isinstance(value, Symbol):
+            return value[k]
+        if isinstance(value, range):
+            return value.start + k * value.step
+        if not is_numeric(value):
+            raise NotLowered(f"an element of {described(value)} that depends on the rank or the time")
+        if isinstance(value[0], tuple):
+            return tuple(self.looked_up(column, k) for column in zip(*value, strict=True))
+        return self.looked_up(value, k)
 
     def elements(self, value: Any) -> list[Any]:
-        """All elements of a sequence whose length is known.
-
-        Raises:
-            NotLowered: it is not.
-        """
-        if not isinstance(value, Symbol):
-            return [*value]
-        if symbolic(length := self.length(value)):
-            raise NotLowered(f"{described(value)} where its length has to be known before ranks run")
-        return [self.element(value, k) for k in range(length)]
+        """All elements of a sequence whose length is known."""
+        return [self.element(value, k) for k in range(self.length(value))] if isinstance(value, Symbol) else [*value]
 
     def on_Subscript(self, scope: Scope, node: ast.Subscript) -> Any:
         base, k = self.value(scope, node.value), self.value(scope, node.slice)
@@ -306,41 +298,40 @@ class Expressions(Code):
     # ---- calls
 
     def on_Call(self, scope: Scope, node: ast.Call) -> Any:
-        function, given = self.value(scope, node.func), self.spread(scope, node.args)
-        return self.called(function, given, {str(one.arg): self.value(scope, one.value) for one in node.keywords})
+        operands, python = operation(node)
+        function, *given = [self.value(scope, one) for one in operands]
+        return python(partial(self.called, function), *given)
 
-    def called(self, function: Any, given: list[Any], named: dict[str, Any]) -> Any:
+    def called(self, function: Any, *given: Any, **named: Any) -> Any:
         """A function is called by Python if it can, else followed; what it gives of symbols is a coefficient if neither works."""
         varies, owner = symbolic([*given, *named.values()]), getattr(function, "__self__", None)
         name = getattr(function, "__name__", "")
-        if function is getattr(builtins, name, None) and (varies or name in ("enumerate", "zip", "reversed")):
+        if varies and function is getattr(builtins, name, None):
             if not hasattr(self, f"by_{name}"):
                 raise NotLowered(f"{name} of what is not known before ranks run")
             return getattr(self, f"by_{name}")(*given, **named)
-        if isinstance(owner, (list, dict, set)) and name not in READING:
-            raise NotLowered(
-                f".{name}() of a {type(owner).__name__} that begins with elements and is changed in another function"
-            )
-        if isinstance(owner, (list, tuple, range)) and name == "index" and varies:
-            return self.found_at(owner, given[0])
-        if inspect.isgeneratorfunction(function) or isinstance(owner, (Symbol, Part, type(self.me))):
+        if isinstance(owner, list | dict | set) and name not in READING:
+            kind = type(owner).__name__
+            raise NotLowered(f".{name}() of a {kind} that begins with elements and is changed in another function")
+        if isinstance(owner, list | tuple | range) and name == "index" and varies:
+            return self.found_at(owner, *given)
+        if inspect.isgeneratorfunction(function) or isinstance(owner, Symbol | Part | type(self.me)):
             return function(*given, **named)
         if not varies and (found := self.tried(lambda: function(*given, **named))):
             return found[0]
         if inspect.ismethod(function):
-            function, given = function.__func__, [owner, *given]
+            function, given = function.__func__, (owner, *given)
         if not varies:
-            return self.followed(function, given, named)
-        found = self.tried(lambda: self.followed(function, given, named))
+            return self.followed(function, *given, **named)
+        found = self.tried(lambda: self.followed(function, *given, **named))
         return found[0] if found else Coefficient(self)
 
-    def followed(self, function: Any, given: list[Any], named: dict[str, Any]) -> Any:
+    def followed(self, function: Any, *given: Any, **named: Any) -> Any:
         """What a function without waiting returns, statement by statement."""
         arguments = inspect.signature(function).bind(*given, **named)
         arguments.apply_defaults()
-        code = function.__code__
-        free = zip(code.co_freevars, (cell.cell_contents for cell in function.__closure__ or ()), strict=True)
-        return self.inlined(code, {**dict(free), **arguments.arguments}, function.__globals__)
+        names = {**inspect.getclosurevars(function).nonlocals, **arguments.arguments}
+        return self.inlined(function.__code__, names, function.__globals__)
 
     def by_range(self, *ends: Any) -> Range:
         first, stop = ends[:2] if len(ends) > 1 else (0, ends[0])
@@ -359,16 +350,7 @@ class Expressions(Code):
         found = truth(x)
         return found != 0 if symbolic(found) else bool(found)
 
-    def by_min(self, *given: Any) -> Any:
-        return self.fold(lambda x, y: folded(min, x, y), given)
-
-    def by_max(self, *given: Any) -> Any:
-        return self.fold(lambda x, y: folded(max, x, y), given)
-
-    def by_sum(self, given: Any) -> Any:
-        return self.fold(operator.add, (given,), [0])
-
-    def fold(self, both_of: Any, given: tuple, begin: Sequence[int] = ()) -> Any:
+    def fold(self, both_of: Callable[[Any, Any], Any], *given: Any, begin: Sequence[int] = ()) -> Any:
         """The least, the most or the sum of numbers, or of those of a list, which are gone through when ranks run."""
         several = given[0] if len(given) == 1 else given
         if not isinstance(several, List):
@@ -377,19 +359,17 @@ class Expressions(Code):
         self.counted(n, lambda k: self.move(held.at, both_of(held, several[k])))
         return held
 
-    def by_enumerate(self, of: Any) -> Any:
-        return Lazy(self.length(of), lambda k: (k, self.element(of, k))) if isinstance(of, Symbol) else [*enumerate(of)]
+    by_min, by_max = partialmethod(fold, partial(folded, min)), partialmethod(fold, partial(folded, max))
+    by_sum = partialmethod(fold, operator.add, begin=(0,))
 
-    def by_zip(self, *several: Any, strict: bool = False) -> Any:
-        if not any(isinstance(one, Symbol) for one in several):
-            return [*zip(*several, strict=strict)]
-        each = [(one, isinstance(one, Coefficient)) for one in several]
-        return Lazy(
-            self.length(several[0]), lambda k: tuple(one if whole else self.element(one, k) for one, whole in each)
-        )
+    def by_enumerate(self, of: Any) -> Lazy:
+        return Lazy(self.length(of), lambda k: (k, self.element(of, k)))
 
-    def by_reversed(self, of: Any) -> Any:
-        return of[::-1]
+    def by_zip(self, *several: Any, strict: bool = False) -> Lazy:
+        def get(k: Any) -> tuple:
+            return tuple(one if isinstance(one, Coefficient) else self.element(one, k) for one in several)
+
+        return Lazy(self.length(several[0]), get)
 
     def found_at(self, group: Any, x: Any) -> Any:
         """Where a number is in a group."""

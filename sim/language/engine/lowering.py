@@ -22,7 +22,7 @@ from sim.language.engine.values import NotLowered, Number, Plain, Symbol, number
 from sim.language.rank import Rank
 
 LANGUAGE = str(Path(__file__).parents[1])
-QUIET = (ast.For, ast.While, ast.If, ast.Assert, ast.Import, ast.ImportFrom)  # statements that Python may run
+QUIET = (ast.For, ast.While, ast.If, ast.Assert, ast.Import, ast.ImportFrom, ast.Pass)  # statements that Python may run
 MOST_UNROLLED = 512
 CHANGING = ("append", "extend", "insert", "pop", "remove", "clear")
 
@@ -35,8 +35,8 @@ class Statements(Expressions):
         tree = tree_of(code)
         rebound = bound(tree)
         given = {name: self.copied(value) if name in rebound else value for name, value in names.items()}
-        scope, before = Scope(code, given, around), (self.place, self.loops, self.depth, set(self.cells))
-        self.loops, self.depth = [], 0
+        scope, before = Scope(code, given, around), (self.place, self.loops, self.depth, self.cells)
+        self.loops, self.depth = (), 0
         try:
             self.body(scope, tree.body)
         except ERRORS as error:
@@ -59,7 +59,7 @@ class Statements(Expressions):
                 continue
             self.make_lists(scope, node)
             way = getattr(self, f"do_{type(node).__name__}", None)
-            if way is None:
+            if way is None or (isinstance(node, ast.For | ast.While) and node.orelse):
                 raise NotLowered(f"{type(node).__name__} is not understood")
             top = self.top
             if way(scope, node):
@@ -104,27 +104,22 @@ class Statements(Expressions):
     def cell(self, value: Any) -> Any:
         """A value in registers of its own, which change."""
         first = self.together(numbers(value))
-        self.cells |= set(range(first, self.top))
+        self.cells |= {*range(first, self.top)}
         return shaped(value, Number(self, first))
 
     def do_Expr(self, scope: Scope, node: ast.Expr) -> None:
         self.value(scope, node.value)
 
-    def do_Pass(self, scope: Scope, node: ast.Pass) -> None:
-        pass
-
-    def do_Assign(self, scope: Scope, node: ast.Assign) -> None:
-        value = self.value(scope, node.value)
-        for target in node.targets:
-            self.bind(scope, target, value)
-
-    def do_AnnAssign(self, scope: Scope, node: ast.AnnAssign) -> None:
+    def do_Assign(self, scope: Scope, node: ast.Assign | ast.AnnAssign) -> None:
         if node.value:
-            self.bind(scope, node.target, self.value(scope, node.value))
+            value = self.value(scope, node.value)
+            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                self.bind(scope, target, value)
+
+    do_AnnAssign = do_Assign
 
     def do_AugAssign(self, scope: Scope, node: ast.AugAssign) -> None:
-        load = ast.parse(ast.unparse(node.target), mode="eval").body
-        self.bind(scope, node.target, self.operated(node.op, self.value(scope, load), self.value(scope, node.value)))
+        self.bind(scope, node.target, self.value(scope, augmented(node)))
 
     def do_Return(self, scope: Scope, node: ast.Return) -> bool:
         value = self.value(scope, node.value) if node.value else None
@@ -163,39 +158,25 @@ class Statements(Expressions):
         return ended and ended_else
 
     def do_While(self, scope: Scope, node: ast.While) -> bool:
-        if node.orelse:
-            raise NotLowered("while ... else")
         self.make_cells(scope, node)
-        begin = len(self.rows)
-        test = self.tested(scope, node.test)
-        if not symbolic(test) and not test:
-            return False
-        self.loops.append(([self.jump(unless=test)] if symbolic(test) else [], []))
-        self.depth += 1
-        self.body(scope, node.body)
-        self.depth -= 1
-        self.emit(op.JUMP, Plain(begin))
-        ends, turns = self.loops.pop()
-        self.here(*ends)
-        for row in turns:
-            self.rows[row][1] = begin
-        return not ends
+        with self.loop((op.JUMP,)) as jumps:
+            test = self.tested(scope, node.test)
+            if symbolic(test) or not test:
+                jumps[ast.Break].append(self.jump(unless=test))
+            self.body(scope, node.body)
+        return not jumps[ast.Break]
 
-    def do_Break(self, scope: Scope, node: ast.Break) -> bool:
-        self.loops[-1][0].append(self.jump())
+    def do_Break(self, scope: Scope, node: ast.Break | ast.Continue) -> bool:
+        self.loops[-1][type(node)].append(self.jump())
         return True
 
-    def do_Continue(self, scope: Scope, node: ast.Continue) -> bool:
-        self.loops[-1][1].append(self.jump())
-        return True
+    do_Continue = do_Break
 
     def do_For(self, scope: Scope, node: ast.For) -> bool:
-        if node.orelse:
-            raise NotLowered("for ... else")
         self.make_cells(scope, node)
         source = self.value(scope, node.iter)
         if inspect.isgenerator(source) and source.gi_code is Rank.steps.__code__:
-            ended = self.counted(self.job.steps, lambda k: self.round(scope, node, k))
+            ended = self.counted(self.job.steps, lambda k: self.round(scope, node, k), (op.END_STEP,))
         else:
             known = hasattr(source, "__len__") or isinstance(source, Symbol)
             ended = self.gone_through(scope, node, source if known else [*source])
@@ -207,34 +188,24 @@ class Statements(Expressions):
     def gone_through(self, scope: Scope, node: ast.For, source: Any) -> bool:
         """A loop over a sequence, as a loop, or where that is not understood as one turn behind the other."""
         n = self.length(source)
-        breaks = any(isinstance(one, (ast.Break, ast.Continue)) for one in walked(node))
+        breaks = any(isinstance(one, ast.Break | ast.Continue) for one in walked(node))
         unrolls = not symbolic(n) and n <= MOST_UNROLLED and not breaks
-        if (isinstance(source, (Symbol, range)) or is_numeric(source)) and not (unrolls and n == 1):
-            names, returns, result = dict(scope.names), [*scope.returns], scope.result
+        if (isinstance(source, Symbol | range) or is_numeric(source)) and not (unrolls and n == 1):
+            before = dict(vars(scope), names=dict(scope.names), returns=[*scope.returns])
             loop = partial(self.counted, n, lambda k: self.turn(scope, node, self.element(source, k)))
-            if not unrolls:
-                return loop()
-            if self.tried(loop):
-                return False
-            scope.names, scope.returns, scope.result = names, returns, result
+            if not unrolls or self.tried(loop):
+                return not unrolls and loop()
+            vars(scope).update(before)
         if not unrolls:
             raise NotLowered("break or continue in a loop over such a list, or one that is too long")
         return any(self.turn(scope, node, one) for one in self.elements(source))
 
-    def counted(self, n: Any, turn: Callable[[Number], object]) -> bool:
-        """turn(k) for k from 0 to n - 1; whether the function always ends with it."""
+    def counted(self, n: Any, turn: Callable[[Number], object], *closing: tuple) -> bool:
+        """turn(k) for k from 0 to n - 1, each ended by some rows; False: the function does not always end with it."""
         if symbolic(n) or n > 0:
             k = self.put(op.MOVE, 0, 0)
-            with self.where(k < n if symbolic(n) else True):
-                begin = len(self.rows)
-                self.loops.append(([], []))
-                self.depth += 1
+            with self.where(k < n if symbolic(n) else True), self.loop(*closing, (op.REPEAT, Plain(k.at), n)):
                 turn(k)
-                self.depth -= 1
-                ends, turns = self.loops.pop()
-                self.here(*turns)
-                self.emit(op.REPEAT, Plain(begin), Plain(k.at), n)
-                self.here(*ends)
         return False
 
     def turn(self, scope: Scope, node: ast.For, element: Any) -> bool:
@@ -246,9 +217,12 @@ class Statements(Expressions):
         """One round; `continue` ends it."""
         self.emit(op.BEGIN_STEP, k, Plain(1))
         self.turn(scope, node, k)
-        self.here(*self.loops[-1][1])
-        self.loops[-1][1].clear()
-        self.emit(op.END_STEP)
+
+
+@cache
+def augmented(node: ast.AugAssign) -> ast.expr:
+    """What is assigned."""
+    return ast.parse(ast.unparse(ast.BinOp(node.target, node.op, node.value)), mode="eval").body
 
 
 @cache

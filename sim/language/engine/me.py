@@ -3,18 +3,36 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable
 from types import MethodType
 from typing import Any
 
 from sim.language import commands
 from sim.language.engine import layout as op
 from sim.language.engine.rows import RANK
-from sim.language.engine.values import NotLowered, Number, Part, Plain, Range, part_of, symbolic
+from sim.language.engine.values import NotLowered, Number, Part, Plain, Range, symbolic
 from sim.language.pieces import Piece
 from sim.language.rank import Rank
 
 FUNCTIONS = {name: one for name, one in vars(Rank).items() if inspect.isfunction(one)}
+
+
+def looked_up(name: str, every: str) -> Callable[..., Any]:
+    """A method of a rank for one layer, server or rank: what it gives for each of `every` is looked up when ranks run."""
+
+    def found(me: Me, one: Any, *given: Any, **named: Any) -> Any:
+        of, table = getattr(me._of, name), me._code.looked_up
+        if not symbolic(one):
+            known = of(one, *given, **named)
+            return Part(known.vector, 0, known.items) if isinstance(known, Piece) else known
+        each = [of(k, *given, **named) for k in getattr(me, every)]
+        if isinstance(each[0], range):
+            return Range(*(table([getattr(k, end) for k in each], one) for end in ("start", "stop")))
+        if isinstance(each[0], Piece):
+            return Part("rows", 0, table([piece.items for piece in each], one))
+        return table(each, one)
+
+    return found
 
 
 class Me:
@@ -28,8 +46,8 @@ class Me:
 
     def __init__(self, rank: Rank, code: Any, draws: dict[int, int]):
         self._of, self._job, self._code, self._draws = rank, rank._job, code, draws
-        self.rank, self.weights, self.gradient = Number(code, RANK), part_of(rank.weights), part_of(rank.gradient)
-        self.items_to = [rank.of(rank.weights, 0, layer).items for layer in range(len(rank.layers) + 1)]
+        self.rank, self.items_to, self._ranks = Number(code, RANK), rank._ends, range(rank.n)
+        self.weights, self.gradient = (Part(name, 0, rank.weights.items) for name in ("weights", "gradient"))
 
     def __getattr__(self, name: str) -> Any:
         if name in FUNCTIONS:
@@ -76,42 +94,16 @@ class Me:
 
     slope = activation
 
-    def host(self, rank: Any) -> Any:
-        return self._each("host", range(self.n), rank)
-
     def share(self, layer: Any, minibatches: Any = 1, numbered: bool = False) -> Any:
         if not symbolic(minibatches):
-            return self._each("share", self.layers, layer, minibatches, numbered)
+            return self._share(layer, minibatches, numbered)
         most = max(len(self._of.neighbours(rank)) for rank in self.workers)  # as many as the workers of a host
         table = [self._job.share(one, several, numbered) for several in range(1, most + 1) for one in self.layers]
         return self._code.looked_up(table, (minibatches - 1) * len(self.layers) + layer)
 
-    def rows(self, layer: Any) -> Part:
-        return self._each("rows", self.layers, layer)
-
-    def server_of(self, layer: Any) -> Any:
-        return self._each("server_of", self.layers, layer)
-
-    def held_share(self, server: Any, minibatches: Any = 1, numbered: bool = False) -> Any:
-        return self._each("held_share", self.servers, server, minibatches, numbered)
-
-    def asked(self, server: Any) -> Part:
-        return self._each("asked", self.servers, server)
-
-    def neighbours(self, rank: Any) -> Any:
-        return self._each("neighbours", range(self.n), rank)
-
-    def _each(self, name: str, every: Sequence[int], one: Any, *given: Any) -> Any:
-        """What a method of a rank gives for one layer, server or rank, which is looked up when ranks run."""
-        if not symbolic(one):
-            found = getattr(self._of, name)(one, *given)
-            return part_of(found) if isinstance(found, Piece) else found
-        each = [getattr(self._of, name)(k, *given) for k in every]
-        if isinstance(each[0], range):
-            return Range(*(self._code.looked_up([getattr(k, end) for k in each], one) for end in ("start", "stop")))
-        if isinstance(each[0], Piece):
-            return Part("rows", 0, self._code.looked_up([piece.items for piece in each], one))
-        return self._code.looked_up(each, one)
+    host, neighbours = looked_up("host", "_ranks"), looked_up("neighbours", "_ranks")
+    asked, held_share = looked_up("asked", "servers"), looked_up("held_share", "servers")
+    rows, server_of, _share = (looked_up(name, "layers") for name in ("rows", "server_of", "share"))
 
     # Handles may be in a list of the text's own.
 

@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from numbers import Real
 from typing import Any
 
 from sim.language.engine import layout as op
-from sim.language.engine.values import (
-    Coefficient,
-    Lazy,
-    List,
-    Message,
-    NotLowered,
-    Number,
-    Plain,
-    Range,
-    described,
-    symbolic,
-)
+from sim.language.engine.values import Coefficient, List, NotLowered, Number, Plain, described, symbolic
 
 RANK, AFTER, FIRST = 0, 1, op.FIRST  # registers of each text: its rank, the list that it waits for, its first argument
 ERRORS = (NotLowered, ArithmeticError, AttributeError, LookupError, NameError, SyntaxError, TypeError, ValueError)
@@ -35,9 +25,9 @@ class Code:
         self.constants: dict[float, int] = {}
         self.lists: list[list[float]] = []
         self.kept: dict[str, int] = {}
-        self.cells: set[int] = set()  # registers that names of loops and branches lie in
+        self.cells: frozenset[int] = frozenset()  # registers that names of loops and branches lie in
         # Of each loop, rows that leave it, and that go on with its next turn.
-        self.loops: list[tuple[list[int], list[int]]] = []
+        self.loops: tuple[dict[type, list[int]], ...] = ()
         self.depth = 0  # loops and branches of a function that are lowered now
         self.place, self.top, self.width, self.own_lists, self.lists_of_text = "", FIRST, FIRST, 1, 1
 
@@ -54,11 +44,7 @@ class Code:
         return self.top - count
 
     def at(self, value: Any) -> int:
-        """The operand of a number.
-
-        Raises:
-            NotLowered: it is none.
-        """
+        """The operand of a number."""
         if isinstance(value, Plain):
             return value
         if isinstance(value, List):
@@ -99,11 +85,10 @@ class Code:
             return values[k]
         if len(values) > 1 and all(one == values[0] for one in values):
             return values[0]
-        key = repr(values)
-        if key not in self.kept:
-            self.kept[key] = len(self.lists)
+        number = self.kept.setdefault(repr(values), len(self.lists))
+        if number == len(self.lists):
             self.lists.append([float(one) for one in values])
-        return self.put(op.GET, self.kept[key], k, Plain(1))
+        return self.put(op.GET, number, k, Plain(1))
 
     def fresh(self, values: Sequence[Any] = ()) -> List:
         """A list of this text, of some elements."""
@@ -131,6 +116,19 @@ class Code:
         yield
         self.here(*over)
 
+    @contextmanager
+    def loop(self, *closing: tuple) -> Iterator[dict[type, list[int]]]:
+        """Rows of a loop, and those that close it, of which the last leads back to the first."""
+        begin = len(self.rows)
+        jumps: dict[type, list[int]] = {ast.Break: [], ast.Continue: []}
+        self.loops, self.depth = (*self.loops, jumps), self.depth + 1
+        yield jumps
+        self.loops, self.depth = self.loops[:-1], self.depth - 1
+        self.here(*jumps[ast.Continue])
+        for code, *operands in closing:
+            self.emit(code, Plain(begin), *operands)
+        self.here(*jumps[ast.Break])
+
     def together(self, values: Sequence[Any]) -> int:
         """Numbers copied to registers side by side; the first."""
         register = self.new(len(values))
@@ -140,22 +138,10 @@ class Code:
 
     def tried(self, call: Callable[[], Any]) -> tuple:
         """What a call gives, alone in a tuple; nothing, and none of its rows, where that is not understood."""
-        rows = len(self.rows)
-        kept = self.top, self.lists_of_text, set(self.cells), [*self.loops], self.depth, self.place
+        rows, kept = len(self.rows), dict(vars(self))
         try:
             return (call(),)
         except ERRORS:
             del self.rows[rows:], self.places[rows:]
-            self.top, self.lists_of_text, self.cells, self.loops, self.depth, self.place = kept
+            vars(self).update(kept)
             return ()
-
-
-def truth(value: Any) -> Any:
-    """What is 0, or false, where a value is false."""
-    if isinstance(value, Message):
-        return value.is_there
-    if isinstance(value, Number):
-        return value
-    if isinstance(value, List | Range | Lazy):
-        return value.length
-    return symbolic(value) or bool(value)

@@ -37,8 +37,12 @@ class Symbol:
     def __bool__(self) -> bool:
         raise NotLowered(f"{described(self)} where it has to be known before ranks run")
 
-    def __iter__(self):
-        raise NotLowered(f"{described(self)} where its length has to be known before ranks run")
+    __iter__ = __index__ = __bool__
+
+    @property
+    def is_there(self) -> Any:
+        """What is 0 where its truth is False: its length, unless its class says otherwise."""
+        return self.length  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +59,15 @@ class Number(Symbol):
 
     def __neg__(self) -> Any:
         return self.code.reckon(op.SUBTRACT, 0, self)
+
+    def __pow__(self, power: Any) -> Any:
+        raise NotLowered("Pow of numbers that are not known before ranks run")
+
+    __rpow__ = __pow__
+
+    @property
+    def is_there(self) -> Any:
+        return self
 
 
 class Coefficient(Number):
@@ -103,11 +116,6 @@ class Part(Piece):
         if code is None:
             return super().part(k, n)
         return shaped(self, code.put(op.PART, self.start, self.stop, k, n, wide=2))
-
-
-def part_of(piece: Piece) -> Part:
-    """The same piece, of which parts may begin in registers."""
-    return Part(piece.vector, piece.start, piece.stop)
 
 
 @dataclass(frozen=True, eq=False)
@@ -290,6 +298,11 @@ def both(x: Any, y: Any) -> Any:
 def negated(x: Any) -> Any:
     """Whether a truth does not hold."""
     return x == 0 if symbolic(x) else not x
+
+
+def truth(value: Any) -> Any:
+    """What is 0, or False, where a value is false."""
+    return value.is_there if isinstance(value, Symbol) else bool(value)
 
 
 def code_of(*values: Any) -> Any:
