@@ -18,7 +18,7 @@ from typing import Any
 from sim.language.engine import layout as op
 from sim.language.engine.expressions import Expressions, Scope, bound, is_numeric, tree_of
 from sim.language.engine.rows import ERRORS
-from sim.language.engine.values import NotLowered, Number, Plain, Symbol, numbers, same, shape, shaped, symbolic
+from sim.language.engine.values import NotLowered, Number, Placed, Plain, Symbol, numbers, same, shape, shaped, symbolic
 from sim.language.rank import Rank
 
 LANGUAGE = str(Path(__file__).parents[1])
@@ -40,10 +40,10 @@ class Statements(Expressions):
         try:
             self.body(scope, tree.body)
         except ERRORS as error:
-            if getattr(error, "is_placed", False):
+            if isinstance(error, Placed):
                 raise
             source = ast.unparse(scope.node).splitlines()[0][:80]
-            raise NotLowered(f"{scope.place}: `{source}`: {error}", is_placed=True) from error
+            raise Placed(f"{scope.place}: `{source}`: {error}") from error
         finally:
             self.place, self.loops, self.depth, self.cells = before
         self.here(*scope.returns)

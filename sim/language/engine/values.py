@@ -18,15 +18,11 @@ FIELDS = ("sender", "step", "items", "samples", "share")  # of a message, in its
 
 
 class NotLowered(Exception):
-    """The engine does not understand a piece of a text's source; the event world runs it all the same.
+    """The engine does not understand a piece of a text's source; the event world runs it all the same."""
 
-    Args:
-        is_placed: whether it names file and line.
-    """
 
-    def __init__(self, said: str, is_placed: bool = False):
-        super().__init__(said)
-        self.is_placed = is_placed
+class Placed(NotLowered):
+    """One that names file and line."""
 
 
 class Symbol:
@@ -39,10 +35,10 @@ class Symbol:
 
     __iter__ = __index__ = __bool__
 
-    @property
-    def is_there(self) -> Any:
-        """What is 0 where its truth is False: its length, unless its class says otherwise."""
-        return self.length  # type: ignore[attr-defined]
+
+def operators(code: int) -> tuple[Any, Any]:
+    """What an op-code makes of a number on the left side, and on the right."""
+    return lambda x, y: x.code.reckon(code, x, y), lambda x, y: x.code.reckon(code, y, x)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,17 +53,24 @@ class Number(Symbol):
     code: Any = field(repr=False)
     at: int
 
+    __add__, __radd__ = operators(op.ADD)
+    __sub__, __rsub__ = operators(op.SUBTRACT)
+    __mul__, __rmul__ = operators(op.MULTIPLY)
+    __truediv__, __rtruediv__ = operators(op.DIVIDE)
+    __floordiv__, __rfloordiv__ = operators(op.FLOOR_DIVIDE)
+    __mod__, __rmod__ = operators(op.MODULO)
+    __xor__, __rxor__ = operators(op.EXCLUSIVE_OR)
+    __lt__, __gt__ = operators(op.LESS)
+    __le__, __ge__ = operators(op.LESS_OR_EQUAL)
+    __eq__, __ne__ = operators(op.EQUAL)[0], operators(op.UNEQUAL)[0]
+
     def __neg__(self) -> Any:
-        return self.code.reckon(op.SUBTRACT, 0, self)
+        return 0 - self
 
     def __pow__(self, power: Any) -> Any:
         raise NotLowered("Pow of numbers that are not known before ranks run")
 
     __rpow__ = __pow__
-
-    @property
-    def is_there(self) -> Any:
-        return self
 
 
 class Coefficient(Number):
@@ -75,28 +78,6 @@ class Coefficient(Number):
 
     def __init__(self, code):
         super().__init__(code, op.NONE)
-
-
-def _give_operators() -> None:
-    """Give numbers Python's operators, on either side."""
-    arithmetic = {
-        "add": op.ADD,
-        "sub": op.SUBTRACT,
-        "mul": op.MULTIPLY,
-        "truediv": op.DIVIDE,
-        "floordiv": op.FLOOR_DIVIDE,
-        "mod": op.MODULO,
-        "xor": op.EXCLUSIVE_OR,
-    }
-    compared = {("lt", "gt"): op.LESS, ("le", "ge"): op.LESS_OR_EQUAL, ("eq", ""): op.EQUAL, ("ne", ""): op.UNEQUAL}
-    both = {(name, f"r{name}"): code for name, code in arithmetic.items()} | compared
-    for (name, swapped), code in both.items():
-        setattr(Number, f"__{name}__", lambda x, y, code=code: x.code.reckon(code, x, y))
-        if swapped:
-            setattr(Number, f"__{swapped}__", lambda x, y, code=code: x.code.reckon(code, y, x))
-
-
-_give_operators()
 
 
 class Part(Piece):
@@ -133,17 +114,12 @@ class Range(Symbol):
         return folded(max, far if self.step == 1 else (far + (self.step - 1)) // self.step, 0)
 
     def __getitem__(self, k: Any) -> Any:
-        if isinstance(k, slice):
-            return self._cut(k)
-        if not symbolic(k) and k < 0:
-            k = self.length + k
-        return self.start + k * self.step
-
-    def _cut(self, cut: slice) -> Range:
-        step, n = 1 if cut.step is None else cut.step, self.length
+        if not isinstance(k, slice):
+            return self.start + (self.length + k if not symbolic(k) and k < 0 else k) * self.step
+        step, n = 1 if k.step is None else k.step, self.length
         if symbolic(step) or step < 1:
             raise NotLowered("a slice of a group whose stride is not known, or downwards")
-        first, stop = (self.start + k * self.step for k in (end_of(cut.start, n, 0), end_of(cut.stop, n, n)))
+        first, stop = (self.start + end * self.step for end in (end_of(k.start, n, 0), end_of(k.stop, n, n)))
         return Range(first, stop if self.step == 1 else folded(min, stop, self.stop), self.step * step)
 
     def index(self, x: Any) -> Any:
@@ -214,11 +190,7 @@ class List(Symbol):
         return found - self.first
 
     def append(self, value: Any) -> None:
-        """Add an element.
-
-        Raises:
-            NotLowered: elements of another shape are in it.
-        """
+        """Add an element, of the shape that all have."""
         code, of = self.which.code, self.contents
         if of.like is None:
             of.like = value
@@ -241,16 +213,13 @@ class List(Symbol):
 
     def __getitem__(self, k: Any) -> Any:
         if isinstance(k, slice):
-            return self._cut(k)
+            if k.stop is not None or k.step is not None:
+                raise NotLowered("a slice of a list that ends before it")
+            return replace(self, first=self.first + end_of(k.start, self.length, 0))
         if self.contents.like is None:
             raise NotLowered("an element of a list that nothing has been appended to before")
         found = self.which.code.put(op.GET, self.which, self.first + k, Plain(self.wide), wide=self.wide)
         return shaped(self.contents.like, found)
-
-    def _cut(self, cut: slice) -> List:
-        if cut.stop is not None or cut.step is not None:
-            raise NotLowered("a slice of a list that ends before it")
-        return replace(self, first=self.first + end_of(cut.start, self.length, 0))
 
     def __setitem__(self, k: Any, value: Any) -> None:
         self._check_numbers()
@@ -272,13 +241,10 @@ class Plain(int):
     """An operand that the kernel reads as it is, and no number's."""
 
 
-FOLDS = {min: op.LEAST, max: op.MOST}
-
-
 def folded(python: Callable, x: Any, y: Any) -> Any:
     """The least (min) or the most (max) of two numbers."""
     code = code_of(x, y)
-    return python(x, y) if code is None else code.reckon(FOLDS[python], x, y)
+    return python(x, y) if code is None else code.reckon(op.LEAST if python is min else op.MOST, x, y)
 
 
 def end_of(k: Any, n: Any, default: Any) -> Any:
@@ -302,7 +268,11 @@ def negated(x: Any) -> Any:
 
 def truth(value: Any) -> Any:
     """What is 0, or False, where a value is false."""
-    return value.is_there if isinstance(value, Symbol) else bool(value)
+    if isinstance(value, Number):
+        return value
+    if isinstance(value, Message):
+        return value.is_there
+    return value.length if isinstance(value, Symbol) else bool(value)  # type: ignore[attr-defined]
 
 
 def code_of(*values: Any) -> Any:
@@ -366,10 +336,8 @@ def same(x: Any, y: Any) -> bool:
     """Whether two values are the same at all times."""
     if x is y or shape(x) is None or shape(x) != shape(y):
         return x is y
-    pairs = zip(numbers(x), numbers(y), strict=True)
-    return all(
-        a.at == b.at if symbolic(a) and symbolic(b) else not (symbolic(a) or symbolic(b)) and a == b for a, b in pairs
-    )
+    ours, theirs = ([(one.at,) if symbolic(one) else one for one in numbers(value)] for value in (x, y))
+    return ours == theirs
 
 
 def described(value: Any) -> str:
