@@ -6,11 +6,11 @@ import ast
 import builtins
 import copy
 import inspect
-import operator
 import os
 import textwrap
 from collections.abc import Callable, Sequence
-from functools import cache, partial, partialmethod, reduce
+from functools import cache, partial, reduce
+from operator import add, eq, ge, gt, le, lt, ne
 from types import CodeType
 from typing import Any
 
@@ -32,34 +32,24 @@ from sim.language.engine.values import (
     folded,
     negated,
     numbers,
+    range_of,
     shape,
-    shaped,
     symbolic,
     truth,
 )
 
-OPERATIONS = (
-    ast.Constant,
-    ast.Attribute,
-    ast.Tuple,
-    ast.List,
-    ast.BinOp,
-)  # of whose operands' values Python makes another one
-COMPARED = {
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-}
+# Expressions that Python makes of their operands' values.
+OPERATIONS = (ast.Constant, ast.Attribute, ast.Tuple, ast.List, ast.BinOp, ast.AugAssign)
+COMPARED = {ast.Lt: lt, ast.LtE: le, ast.Gt: gt, ast.GtE: ge, ast.Eq: eq, ast.NotEq: ne}
 READING = ("index", "count", "get", "keys", "items", "values", "copy")  # methods that change no list, dictionary or set
 
 
 @cache
-def operation(node: ast.expr) -> tuple[list[ast.expr], Callable[..., Any]]:
+def operation(node: ast.expr | ast.AugAssign) -> tuple[list[ast.expr], Callable[..., Any]]:
     """The operands of an expression, and what Python makes of their values."""
     operands: list[ast.expr] = []
+    if isinstance(node, ast.AugAssign):
+        node = ast.BinOp(node.target, node.op, node.value)
 
     def replaced(one: Any) -> Any:
         if isinstance(one, list):
@@ -115,7 +105,7 @@ class Scope:
 
 
 class Expressions(Code):
-    """Expressions of a text."""
+    """Expressions of a text. What is not understood raises NotLowered."""
 
     me: Any  # of a text that is lowered, as its job, and what lowering.py and primitives.py add
     job: Any
@@ -124,11 +114,7 @@ class Expressions(Code):
     inlined: Any
 
     def value(self, scope: Scope, node: ast.AST) -> Any:
-        """What an expression is.
-
-        Raises:
-            NotLowered: the engine does not understand it.
-        """
+        """What an expression is."""
         if way := getattr(self, f"on_{type(node).__name__}", None):
             return way(scope, node)
         if not isinstance(node, OPERATIONS):
@@ -165,33 +151,20 @@ class Expressions(Code):
         stops = isinstance(node.op, ast.Or)
         value = value_of(scope, node.values[0])
         for one in node.values[1:]:
-            if not symbolic(value):
-                if bool(value) == stops:
-                    return value
+            if symbolic(value):
+                held = self.in_registers(value)
+                with self.where(truth(held) == 0 if stops else truth(held)):
+                    self.assign("what is chosen", held, value_of(scope, one))
+                value = held
+            elif bool(value) == stops:
+                return value
+            else:
                 value = value_of(scope, one)
-                continue
-            held = self.put(op.MOVE, self.a_number(value), 0)
-            with self.where(held == 0 if stops else held):
-                self.move(held.at, self.a_number(value_of(scope, one)))
-            value = held
-        return value
-
-    def a_number(self, value: Any) -> Any:
-        """A value of which numbers alone are one.
-
-        Raises:
-            NotLowered: it is none.
-        """
-        if not isinstance(value, Number | int | float):
-            raise NotLowered(f"{described(value)} as an operand of and, or")
         return value
 
     def on_Compare(self, scope: Scope, node: ast.Compare) -> Any:
-        found, x = True, self.value(scope, node.left)
-        for sign, right in zip(node.ops, node.comparators, strict=True):
-            y = self.value(scope, right)
-            found, x = both(found, self.compared(sign, x, y)), y
-        return found
+        values = [self.value(scope, one) for one in (node.left, *node.comparators)]
+        return reduce(both, map(self.compared, node.ops, values, values[1:]))
 
     def compared(self, sign: ast.cmpop, x: Any, y: Any) -> Any:
         """Whether a comparison of two values holds."""
@@ -206,19 +179,14 @@ class Expressions(Code):
         return found if isinstance(sign, ast.Is | ast.In) else negated(found)
 
     def as_range(self, value: Any) -> Range:
-        """A group of ranks: a range upwards, or one rank.
-
-        Raises:
-            NotLowered: it is none.
-        """
-        if isinstance(value, Range):
-            return value
+        """A group of ranks: a range upwards, or one rank."""
+        if isinstance(value, Number | int):
+            return Range(value, value + 1)
         if isinstance(value, range) and value.step > 0:
             return Range(value.start, value.stop, value.step)
-        rank: Any = value
-        if isinstance(value, Number | int):
-            return Range(rank, rank + 1)
-        raise NotLowered(f"{described(value)} as a group of ranks: a rank or a range upwards")
+        if not isinstance(value, Range):
+            raise NotLowered(f"{described(value)} as a group of ranks: a rank or a range upwards")
+        return value
 
     def on_IfExp(self, scope: Scope, node: ast.IfExp) -> Any:
         test = self.tested(scope, node.test)
@@ -226,7 +194,7 @@ class Expressions(Code):
             return self.value(scope, node.body if test else node.orelse)
         jump = self.jump(unless=test)
         found = self.value(scope, node.body)
-        held = shaped(found, Number(self, self.together(numbers(found))))
+        held = self.in_registers(found)
         over = self.jump()
         self.here(jump)
         self.assign("what is chosen", held, self.value(scope, node.orelse))
@@ -242,14 +210,14 @@ class Expressions(Code):
         """How many elements there are."""
         return value.length if isinstance(value, Symbol) else len(value)  # type: ignore[attr-defined]
 
-    by_len = length
-
     def element(self, value: Any, k: Any) -> Any:
         """value[k], where k is not below 0."""
-        if not symbolic(k) or isinstance(value, Symbol):
+        if not symbolic(k) or isinstance(value, Symbol | Part):
             return value[k]
         if isinstance(value, range):
             return value.start + k * value.step
+        if not isinstance(value, list | tuple):
+            return Coefficient(self)
         if not is_numeric(value):
             raise NotLowered(f"an element of {described(value)} that depends on the rank or the time")
         if isinstance(value[0], tuple):
@@ -262,14 +230,10 @@ class Expressions(Code):
 
     def on_Subscript(self, scope: Scope, node: ast.Subscript) -> Any:
         base, k = self.value(scope, node.value), self.value(scope, node.slice)
-        if not symbolic(k) or isinstance(base, Part | List | Lazy):
-            return base[k]
-        if isinstance(base, (list, tuple)):
-            return self.element(base, k)
-        if not isinstance(base, (range, Range)):
-            return Coefficient(self)
-        group, wraps = self.as_range(base), isinstance(node.slice, ast.BinOp) and isinstance(node.slice.op, ast.Mod)
-        return group[k] if wraps or isinstance(k, slice) else group[k % group.length]  # it may be below 0
+        if symbolic(k) and isinstance(base, range | Range):
+            base, wraps = self.as_range(base), isinstance(node.slice, ast.BinOp) and isinstance(node.slice.op, ast.Mod)
+            k = k if wraps or isinstance(k, slice) else k % base.length  # it may be below 0
+        return self.element(base, k)
 
     def on_Slice(self, scope: Scope, node: ast.Slice) -> slice:
         return slice(*(self.value(scope, one) if one else None for one in (node.lower, node.upper, node.step)))
@@ -307,9 +271,9 @@ class Expressions(Code):
         varies, owner = symbolic([*given, *named.values()]), getattr(function, "__self__", None)
         name = getattr(function, "__name__", "")
         if varies and function is getattr(builtins, name, None):
-            if not hasattr(self, f"by_{name}"):
+            if name not in BUILTINS:
                 raise NotLowered(f"{name} of what is not known before ranks run")
-            return getattr(self, f"by_{name}")(*given, **named)
+            return BUILTINS[name](self, *given, **named)
         if isinstance(owner, list | dict | set) and name not in READING:
             kind = type(owner).__name__
             raise NotLowered(f".{name}() of a {kind} that begins with elements and is changed in another function")
@@ -333,23 +297,6 @@ class Expressions(Code):
         names = {**inspect.getclosurevars(function).nonlocals, **arguments.arguments}
         return self.inlined(function.__code__, names, function.__globals__)
 
-    def by_range(self, *ends: Any) -> Range:
-        first, stop = ends[:2] if len(ends) > 1 else (0, ends[0])
-        step = ends[2] if len(ends) > 2 else 1
-        if symbolic(step) or step < 1:
-            raise NotLowered("a range downwards whose ends are not known before ranks run")
-        return Range(first, stop, step)
-
-    def by_int(self, x: Any) -> Number:
-        return self.put(op.WHOLE, x, 0)
-
-    def by_float(self, x: Any) -> Any:
-        return x
-
-    def by_bool(self, x: Any) -> Any:
-        found = truth(x)
-        return found != 0 if symbolic(found) else bool(found)
-
     def fold(self, both_of: Callable[[Any, Any], Any], *given: Any, begin: Sequence[int] = ()) -> Any:
         """The least, the most or the sum of numbers, or of those of a list, which are gone through when ranks run."""
         several = given[0] if len(given) == 1 else given
@@ -359,17 +306,12 @@ class Expressions(Code):
         self.counted(n, lambda k: self.move(held.at, both_of(held, several[k])))
         return held
 
-    by_min, by_max = partialmethod(fold, partial(folded, min)), partialmethod(fold, partial(folded, max))
-    by_sum = partialmethod(fold, operator.add, begin=(0,))
-
-    def by_enumerate(self, of: Any) -> Lazy:
-        return Lazy(self.length(of), lambda k: (k, self.element(of, k)))
-
-    def by_zip(self, *several: Any, strict: bool = False) -> Lazy:
-        def get(k: Any) -> tuple:
-            return tuple(one if isinstance(one, Coefficient) else self.element(one, k) for one in several)
-
-        return Lazy(self.length(several[0]), get)
+    def along(self, *several: Any, strict: bool = False) -> Lazy:
+        """As `zip`; coefficients are as many as the others."""
+        each = [
+            (lambda k, one=one: one) if isinstance(one, Coefficient) else partial(self.element, one) for one in several
+        ]
+        return Lazy(self.length(several[0]), lambda k: tuple(get(k) for get in each))
 
     def found_at(self, group: Any, x: Any) -> Any:
         """Where a number is in a group."""
@@ -396,11 +338,7 @@ class Expressions(Code):
             raise NotLowered(f"{ast.unparse(target)} is set")
 
     def name(self, scope: Scope, name: str, value: Any) -> None:
-        """Give a name a value: in its registers, where those of a loop or a branch hold it.
-
-        Raises:
-            NotLowered: it has been of another kind.
-        """
+        """Give a name a value: in its registers, where those of a loop or a branch hold it."""
         held = scope.names.get(name)
         if isinstance(held, List) and self.depth:
             if not isinstance(value, (list, tuple)):
@@ -423,24 +361,26 @@ class Expressions(Code):
             for one, now in zip(numbers(held), numbers(value), strict=True):
                 self.move(one.at, now)
 
-    def is_cell(self, value: Any) -> bool:
-        """Whether a value lies in registers that change."""
-        return any(isinstance(one, Number) and one.at in self.cells for one in numbers(value))
-
-    def copied(self, value: Any) -> Any:
-        """A value that does not change when that of a name does."""
-        return shaped(value, Number(self, self.together(numbers(value)))) if self.is_cell(value) else value
-
 
 def is_numeric(value: Any) -> bool:
-    """Whether a sequence has known numbers alone, or tuples of as many."""
-    if (
-        value
-        and isinstance(value, list | tuple)
-        and all(isinstance(one, tuple) and len(one) == len(value[0]) for one in value)
-    ):
-        return all(map(is_numeric, value))
-    return all(isinstance(one, (int, float)) for one in value)
+    """Whether a list has known numbers alone, or tuples of as many."""
+    if value and all(isinstance(one, tuple) for one in value):
+        return len({*map(len, value)}) == 1 and all(map(is_numeric, value))
+    return all(isinstance(one, int | float) for one in value)
+
+
+BUILTINS: dict[str, Callable[..., Any]] = {  # of what is not known
+    "len": Expressions.length,
+    "range": lambda _, *ends: range_of(*ends),
+    "int": lambda code, x: code.put(op.WHOLE, x, 0),
+    "float": lambda _, x: x,
+    "bool": lambda _, x: truth(x) != 0,
+    "min": lambda code, *given: code.fold(partial(folded, min), *given),
+    "max": lambda code, *given: code.fold(partial(folded, max), *given),
+    "sum": lambda code, given: code.fold(add, given, begin=(0,)),
+    "enumerate": lambda code, of: Lazy(code.length(of), lambda k: (k, code.element(of, k))),
+    "zip": Expressions.along,
+}
 
 
 @cache

@@ -18,11 +18,12 @@ from typing import Any
 from sim.language.engine import layout as op
 from sim.language.engine.expressions import Expressions, Scope, bound, is_numeric, tree_of
 from sim.language.engine.rows import ERRORS
-from sim.language.engine.values import NotLowered, Number, Placed, Plain, Symbol, numbers, same, shape, shaped, symbolic
+from sim.language.engine.values import NotLowered, Number, Placed, Plain, Symbol, same, shape, symbolic
 from sim.language.rank import Rank
 
 LANGUAGE = str(Path(__file__).parents[1])
 QUIET = (ast.For, ast.While, ast.If, ast.Assert, ast.Import, ast.ImportFrom, ast.Pass)  # statements that Python may run
+LOUD = (ast.Yield, ast.YieldFrom, ast.Return, ast.Raise)  # nodes that wait, or may end the function
 MOST_UNROLLED = 512
 CHANGING = ("append", "extend", "insert", "pop", "remove", "clear")
 
@@ -72,7 +73,8 @@ class Statements(Expressions):
         """Have Python run a statement; whether it can."""
         loaded = {one.id for one in walked(node) if isinstance(one, ast.Name)} & scope.locals
         unknown = loaded - scope.names.keys() - bound(node)
-        if is_loud(node) or unknown or symbolic([scope.names.get(name) for name in loaded]):
+        loud = any(isinstance(one, LOUD) for one in walked(node))
+        if loud or unknown or symbolic([scope.names.get(name) for name in loaded]):
             return False
         names = {name: [*one] if isinstance(one, list) else one for name, one in scope.names.items()}
         names = {**scope.around, **names}
@@ -85,7 +87,7 @@ class Statements(Expressions):
 
     def make_lists(self, scope: Scope, node: ast.stmt) -> None:
         """Lists that a statement changes, and empty ones that functions in it get, are the text's own from here on."""
-        for name in changed(node) | given_away(node):
+        for name in sorted(changed(node) | given_away(node)):
             value = scope.names.get(name)
             if isinstance(value, list) and (not value or name in changed(node)):
                 scope.names[name] = self.fresh(value)
@@ -101,12 +103,6 @@ class Statements(Expressions):
             elif not self.is_cell(value):
                 scope.names[name] = self.cell(value)
 
-    def cell(self, value: Any) -> Any:
-        """A value in registers of its own, which change."""
-        first = self.together(numbers(value))
-        self.cells |= {*range(first, self.top)}
-        return shaped(value, Number(self, first))
-
     def do_Expr(self, scope: Scope, node: ast.Expr) -> None:
         self.value(scope, node.value)
 
@@ -119,7 +115,7 @@ class Statements(Expressions):
     do_AnnAssign = do_Assign
 
     def do_AugAssign(self, scope: Scope, node: ast.AugAssign) -> None:
-        self.bind(scope, node.target, self.value(scope, augmented(node)))
+        self.bind(scope, node.target, self.value(scope, node))
 
     def do_Return(self, scope: Scope, node: ast.Return) -> bool:
         value = self.value(scope, node.value) if node.value else None
@@ -176,10 +172,14 @@ class Statements(Expressions):
         self.make_cells(scope, node)
         source = self.value(scope, node.iter)
         if inspect.isgenerator(source) and source.gi_code is Rank.steps.__code__:
-            ended = self.counted(self.job.steps, lambda k: self.round(scope, node, k), (op.END_STEP,))
+
+            def begun(k: Number) -> None:
+                self.emit(op.BEGIN_STEP, k, Plain(1))
+                self.turn(scope, node, k)
+
+            ended = self.counted(self.job.steps, begun, (op.END_STEP,))
         else:
-            known = hasattr(source, "__len__") or isinstance(source, Symbol)
-            ended = self.gone_through(scope, node, source if known else [*source])
+            ended = self.gone_through(scope, node, source if isinstance(source, Symbol | range) else [*source])
         for name in bound(node.target) & scope.names.keys():
             if not self.is_cell(scope.names[name]):
                 del scope.names[name]
@@ -190,7 +190,7 @@ class Statements(Expressions):
         n = self.length(source)
         breaks = any(isinstance(one, ast.Break | ast.Continue) for one in walked(node))
         unrolls = not symbolic(n) and n <= MOST_UNROLLED and not breaks
-        if (isinstance(source, Symbol | range) or is_numeric(source)) and not (unrolls and n == 1):
+        if (not isinstance(source, list) or is_numeric(source)) and not (unrolls and n == 1):
             before = dict(vars(scope), names=dict(scope.names), returns=[*scope.returns])
             loop = partial(self.counted, n, lambda k: self.turn(scope, node, self.element(source, k)))
             if not unrolls or self.tried(loop):
@@ -213,28 +213,11 @@ class Statements(Expressions):
         self.bind(scope, node.target, element)
         return self.body(scope, node.body)
 
-    def round(self, scope: Scope, node: ast.For, k: Number) -> None:
-        """One round; `continue` ends it."""
-        self.emit(op.BEGIN_STEP, k, Plain(1))
-        self.turn(scope, node, k)
-
-
-@cache
-def augmented(node: ast.AugAssign) -> ast.expr:
-    """What is assigned."""
-    return ast.parse(ast.unparse(ast.BinOp(node.target, node.op, node.value)), mode="eval").body
-
 
 @cache
 def walked(node: ast.AST) -> tuple[ast.AST, ...]:
     """A node, and all within it."""
     return tuple(ast.walk(node))
-
-
-@cache
-def is_loud(node: ast.AST) -> bool:
-    """Whether a statement waits, or may end the function."""
-    return any(isinstance(one, (ast.Yield, ast.YieldFrom, ast.Return, ast.Raise)) for one in walked(node))
 
 
 @cache
@@ -248,6 +231,6 @@ def changed(node: ast.AST) -> frozenset[str]:
 @cache
 def given_away(node: ast.AST) -> frozenset[str]:
     """Names that functions get as they are."""
-    calls = (one for one in walked(node) if isinstance(one, ast.Call))
-    given = (value for one in calls for value in (*one.args, *(named.value for named in one.keywords)))
+    calls = (one for one in walked(node) if isinstance(one, ast.Call | ast.keyword))
+    given = (one for call in calls for one in ast.iter_child_nodes(call))
     return frozenset(one.id for one in given if isinstance(one, ast.Name))

@@ -9,7 +9,17 @@ from numbers import Real
 from typing import Any
 
 from sim.language.engine import layout as op
-from sim.language.engine.values import Coefficient, List, NotLowered, Number, Plain, described, symbolic
+from sim.language.engine.values import (
+    Coefficient,
+    List,
+    NotLowered,
+    Number,
+    Plain,
+    described,
+    numbers,
+    shaped,
+    symbolic,
+)
 
 RANK, AFTER, FIRST = 0, 1, op.FIRST  # registers of each text: its rank, the list that it waits for, its first argument
 ERRORS = (NotLowered, ArithmeticError, AttributeError, LookupError, NameError, SyntaxError, TypeError, ValueError)
@@ -135,6 +145,24 @@ class Code:
         for k, one in enumerate(values):
             self.move(register + k, one)
         return register
+
+    def in_registers(self, value: Any) -> Any:
+        """A value copied to registers of its own."""
+        return shaped(value, Number(self, self.together(numbers(value))))
+
+    def cell(self, value: Any) -> Any:
+        """A value in registers of its own, which change."""
+        found = self.in_registers(value)
+        self.cells |= {one.at for one in numbers(found)}
+        return found
+
+    def is_cell(self, value: Any) -> bool:
+        """Whether a value lies in registers that change."""
+        return any(isinstance(one, Number) and one.at in self.cells for one in numbers(value))
+
+    def copied(self, value: Any) -> Any:
+        """A value that does not change when that of a name does."""
+        return self.in_registers(value) if self.is_cell(value) else value
 
     def tried(self, call: Callable[[], Any]) -> tuple:
         """What a call gives, alone in a tuple; nothing, and none of its rows, where that is not understood."""

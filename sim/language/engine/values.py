@@ -132,6 +132,13 @@ class Range(Symbol):
         return inside if self.step == 1 else both(inside, (x - self.start) % self.step == 0)
 
 
+def range_of(first: Any, stop: Any = None, step: Any = 1) -> Range:
+    """As `range`, whose arguments may be numbers in registers."""
+    if symbolic(step) or step < 1:
+        raise NotLowered("a range downwards whose ends are not known before ranks run")
+    return Range(0, first, step) if stop is None else Range(first, stop, step)
+
+
 @dataclass(frozen=True, eq=False)
 class Message(Symbol):
     """A message, whose fields are in registers; its sender is NONE if nothing has come."""
