@@ -39,7 +39,7 @@ from sim.language.engine.values import (
 )
 
 # Expressions that Python makes of their operands' values.
-OPERATIONS = (ast.Constant, ast.Attribute, ast.Tuple, ast.List, ast.BinOp, ast.AugAssign)
+OPERATIONS = (ast.Attribute, ast.Tuple, ast.List, ast.UnaryOp, ast.BinOp, ast.AugAssign)
 COMPARED = {ast.Lt: lt, ast.LtE: le, ast.Gt: gt, ast.GtE: ge, ast.Eq: eq, ast.NotEq: ne}
 READING = ("index", "count", "get", "keys", "items", "values", "copy")  # methods that change no list, dictionary or set
 
@@ -115,12 +115,14 @@ class Expressions(Code):
 
     def value(self, scope: Scope, node: ast.AST) -> Any:
         """What an expression is."""
-        if way := getattr(self, f"on_{type(node).__name__}", None):
+        if isinstance(node, ast.Constant):
+            return node.value
+        if way := getattr(self, f"on_{type(getattr(node, 'op', node)).__name__}", None):
             return way(scope, node)
         if not isinstance(node, OPERATIONS):
             return self.evaluated(scope, node)
         operands, python = operation(node)
-        return python(*(self.value(scope, one) for one in operands))
+        return python(*[self.value(scope, one) for one in operands])
 
     def evaluated(self, scope: Scope, node: ast.AST) -> Any:
         """What Python makes of an expression."""
@@ -133,14 +135,13 @@ class Expressions(Code):
             raise NotLowered(f"{node.id} is not bound here, or only in a branch or loop before")
         return scope.around[node.id] if node.id in scope.around else getattr(builtins, node.id)
 
-    def on_UnaryOp(self, scope: Scope, node: ast.UnaryOp) -> Any:
-        if isinstance(node.op, ast.Not):
-            return negated(self.tested(scope, node.operand))
-        value = self.value(scope, node.operand)
-        return -value if isinstance(node.op, ast.USub) else +value
+    def on_Not(self, scope: Scope, node: ast.UnaryOp) -> Any:
+        return negated(self.tested(scope, node.operand))
 
-    def on_BoolOp(self, scope: Scope, node: ast.BoolOp) -> Any:
+    def on_Or(self, scope: Scope, node: ast.BoolOp) -> Any:
         return self.either(scope, node, self.value)
+
+    on_And = on_Or
 
     def tested(self, scope: Scope, node: ast.expr) -> Any:
         """Whether an expression holds: a number that is 0 where it does not."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
-from types import MethodType
 from typing import Any
 
 from sim.language import commands
@@ -14,18 +12,15 @@ from sim.language.engine.values import NotLowered, Number, Part, Plain, Range, s
 from sim.language.pieces import Piece
 from sim.language.rank import Rank
 
-FUNCTIONS = {name: one for name, one in vars(Rank).items() if inspect.isfunction(one)}
 
-
-def looked_up(name: str, every: str) -> Callable[..., Any]:
-    """A method of a rank for one layer, server or rank: what it gives for each of `every` is looked up when ranks run."""
+def looked_up(of: Callable[..., Any], every: str) -> Any:
+    """A method for one layer, server or rank: what it gives for each of `every` is looked up when ranks run."""
 
     def found(me: Me, one: Any, *given: Any, **named: Any) -> Any:
-        of, table = getattr(me._of, name), me._code.looked_up
         if not symbolic(one):
-            known = of(one, *given, **named)
+            known = of(me, one, *given, **named)
             return Part(known.vector, 0, known.items) if isinstance(known, Piece) else known
-        each = [of(k, *given, **named) for k in getattr(me, every)]
+        each, table = [of(me, k, *given, **named) for k in getattr(me, every)], me._code.looked_up
         if isinstance(each[0], range):
             return Range(*(table([getattr(k, end) for k in each], one) for end in ("start", "stop")))
         if isinstance(each[0], Piece):
@@ -35,7 +30,7 @@ def looked_up(name: str, every: str) -> Callable[..., Any]:
     return found
 
 
-class Me:
+class Me(Rank):
     """All ranks of a job at once.
 
     Args:
@@ -45,25 +40,19 @@ class Me:
     """
 
     def __init__(self, rank: Rank, code: Any, draws: dict[int, int]):
-        self._of, self._job, self._code, self._draws = rank, rank._job, code, draws
-        self.rank, self.items_to, self._ranks = Number(code, RANK), rank._ends, range(rank.n)
-        self.weights, self.gradient = (Part(name, 0, rank.weights.items) for name in ("weights", "gradient"))
-
-    def __getattr__(self, name: str) -> Any:
-        if name in FUNCTIONS:
-            return MethodType(FUNCTIONS[name], self)
-        if name == "round":
-            raise NotLowered("me.round")
-        return getattr(self._of, name)
+        alike = {name: one for name, one in vars(rank).items() if name not in ("step", "round")}
+        weights, gradient = (Part(name, 0, rank.weights.items) for name in ("weights", "gradient"))
+        vars(self).update(alike, rank=Number(code, RANK), weights=weights, gradient=gradient)
+        self.items_to, self._code, self._draws, self._ranks = rank._ends, code, draws, range(rank.n)
 
     @property
-    def step(self) -> Number:
+    def step(self) -> Any:  # type: ignore[override]
         return self._code.put(op.STEP)
 
-    def now(self) -> Number:
+    def now(self) -> Any:
         return self._code.put(op.NOW)
 
-    def draw(self, n: int) -> Number:
+    def draw(self, n: int) -> Any:
         if symbolic(n):
             raise NotLowered("me.draw of a number that is not the same at all ranks")
         number = len(self._code.lists)
@@ -71,11 +60,11 @@ class Me:
         self._code.lists.append([0.0] * self._job.steps)
         return self._code.put(op.GET, number, self.step, Plain(1))
 
-    def of(self, vector: Part, first: Any, stop: Any = None) -> Part:
+    def of(self, vector: Piece, first: Any, stop: Any = None) -> Part:
         ends = (self._code.looked_up(self.items_to, one) for one in (first, first + 1 if stop is None else stop))
         return Part(vector.vector, *(vector.start + one for one in ends))
 
-    def held(self, vector: Part, server: Any) -> Part:
+    def held(self, vector: Piece, server: Any) -> Part:
         shares = self._job.shares
         if not shares:
             return vector.part(server, len(self.servers))
@@ -97,13 +86,13 @@ class Me:
     def share(self, layer: Any, minibatches: Any = 1, numbered: bool = False) -> Any:
         if not symbolic(minibatches):
             return self._share(layer, minibatches, numbered)
-        most = max(len(self._of.neighbours(rank)) for rank in self.workers)  # as many as the workers of a host
+        most = max(len(Rank.neighbours(self, rank)) for rank in self.workers)  # as many as the workers of a host
         table = [self._job.share(one, several, numbered) for several in range(1, most + 1) for one in self.layers]
         return self._code.looked_up(table, (minibatches - 1) * len(self.layers) + layer)
 
-    host, neighbours = looked_up("host", "_ranks"), looked_up("neighbours", "_ranks")
-    asked, held_share = looked_up("asked", "servers"), looked_up("held_share", "servers")
-    rows, server_of, _share = (looked_up(name, "layers") for name in ("rows", "server_of", "share"))
+    host, neighbours = looked_up(Rank.host, "_ranks"), looked_up(Rank.neighbours, "_ranks")
+    asked, held_share = looked_up(Rank.asked, "servers"), looked_up(Rank.held_share, "servers")
+    rows, server_of, _share = (looked_up(one, "layers") for one in (Rank.rows, Rank.server_of, Rank.share))
 
     # Handles may be in a list of the text's own.
 

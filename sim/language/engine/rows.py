@@ -57,8 +57,6 @@ class Code:
         """The operand of a number."""
         if isinstance(value, Plain):
             return value
-        if isinstance(value, List):
-            value = value.which
         if isinstance(value, Number) and value.at != op.NONE:
             return value.at
         if value is None or isinstance(value, Real):

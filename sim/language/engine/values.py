@@ -139,17 +139,14 @@ def range_of(first: Any, stop: Any = None, step: Any = 1) -> Range:
     return Range(0, first, step) if stop is None else Range(first, stop, step)
 
 
-@dataclass(frozen=True, eq=False)
 class Message(Symbol):
-    """A message, whose fields are in registers; its sender is NONE if nothing has come."""
+    """A message, whose fields are in registers from `at` on; its sender is NONE if nothing has come."""
 
-    code: Any = field(repr=False)
-    at: int
-
-    def __getattr__(self, name: str) -> Number:
-        if name not in FIELDS:
-            raise AttributeError(f".{name} of a message")
-        return Number(self.code, self.at + FIELDS.index(name))
+    def __init__(self, code: Any, at: int):
+        self.at = at
+        self.sender, self.step, self.items, self.samples, self.share = (
+            Number(code, at + k) for k in range(len(FIELDS))
+        )
 
     @property
     def is_there(self) -> Any:
