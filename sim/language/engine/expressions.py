@@ -32,7 +32,6 @@ from sim.language.engine.values import (
     folded,
     negated,
     numbers,
-    range_of,
     shape,
     symbolic,
     truth,
@@ -68,13 +67,9 @@ def operation(node: ast.expr | ast.AugAssign) -> tuple[list[ast.expr], Callable[
 
 @cache
 def tree_of(code: CodeType) -> ast.FunctionDef:
-    """The source of a function.
-
-    Raises:
-        NotLowered: it has none.
-    """
+    """The source of a function; NotLowered if it has none."""
     try:
-        found = ast.parse(textwrap.dedent(inspect.getsource(code))).body[0]
+        (found,) = ast.parse(textwrap.dedent(inspect.getsource(code))).body
     except (OSError, TypeError, SyntaxError) as error:
         raise NotLowered(f"{code.co_qualname} has no source") from error
     if not isinstance(found, ast.FunctionDef):
@@ -149,19 +144,27 @@ class Expressions(Code):
 
     def either(self, scope: Scope, node: ast.BoolOp, value_of: Callable[[Scope, ast.expr], Any]) -> Any:
         """The first operand that decides, or the last."""
-        stops = isinstance(node.op, ast.Or)
         value = value_of(scope, node.values[0])
         for one in node.values[1:]:
-            if symbolic(value):
-                held = self.in_registers(value)
-                with self.where(truth(held) == 0 if stops else truth(held)):
-                    self.assign("what is chosen", held, value_of(scope, one))
-                value = held
-            elif bool(value) == stops:
-                return value
-            else:
-                value = value_of(scope, one)
+            ways = (lambda value=value: value), partial(value_of, scope, one)
+            value = self.chosen(truth(value), *(ways if isinstance(node.op, ast.Or) else ways[::-1]))
         return value
+
+    def on_IfExp(self, scope: Scope, node: ast.IfExp) -> Any:
+        ways = partial(self.value, scope, node.body), partial(self.value, scope, node.orelse)
+        return self.chosen(self.tested(scope, node.test), *ways)
+
+    def chosen(self, test: Any, way: Callable[[], Any], other: Callable[[], Any]) -> Any:
+        """What a way gives where a test holds, and the other elsewhere."""
+        if not symbolic(test):
+            return way() if test else other()
+        jump = self.jump(unless=test)
+        held = self.in_registers(way())
+        over = self.jump()
+        self.here(jump)
+        self.assign("what is chosen", held, other())
+        self.here(over)
+        return held
 
     def on_Compare(self, scope: Scope, node: ast.Compare) -> Any:
         values = [self.value(scope, one) for one in (node.left, *node.comparators)]
@@ -183,24 +186,11 @@ class Expressions(Code):
         """A group of ranks: a range upwards, or one rank."""
         if isinstance(value, Number | int):
             return Range(value, value + 1)
-        if isinstance(value, range) and value.step > 0:
+        if isinstance(value, range):
             return Range(value.start, value.stop, value.step)
         if not isinstance(value, Range):
             raise NotLowered(f"{described(value)} as a group of ranks: a rank or a range upwards")
         return value
-
-    def on_IfExp(self, scope: Scope, node: ast.IfExp) -> Any:
-        test = self.tested(scope, node.test)
-        if not symbolic(test):
-            return self.value(scope, node.body if test else node.orelse)
-        jump = self.jump(unless=test)
-        found = self.value(scope, node.body)
-        held = self.in_registers(found)
-        over = self.jump()
-        self.here(jump)
-        self.assign("what is chosen", held, self.value(scope, node.orelse))
-        self.here(over)
-        return held
 
     def on_YieldFrom(self, scope: Scope, node: ast.YieldFrom) -> Any:
         return self.run(self.value(scope, node.value))
@@ -219,8 +209,6 @@ class Expressions(Code):
             return value.start + k * value.step
         if not isinstance(value, list | tuple):
             return Coefficient(self)
-        if not is_numeric(value):
-            raise NotLowered(f"an element of {described(value)} that depends on the rank or the time")
         if isinstance(value[0], tuple):
             return tuple(self.looked_up(column, k) for column in zip(*value, strict=True))
         return self.looked_up(value, k)
@@ -241,7 +229,7 @@ class Expressions(Code):
 
     def on_ListComp(self, scope: Scope, node: ast.ListComp | ast.GeneratorExp) -> Any:
         """Python's, where it needs to know no symbol; else a list that is made when ranks run."""
-        asks_for_none = any(isinstance(one, ast.Is | ast.IsNot) for one in ast.walk(node))
+        asks_for_none = any(isinstance(one, ast.Is | ast.IsNot) for one in walked(node))
         whole = ast.copy_location(ast.ListComp(node.elt, node.generators), node)
         if not asks_for_none and (found := self.tried(lambda: self.evaluated(scope, whole))):
             return found[0]
@@ -307,13 +295,6 @@ class Expressions(Code):
         self.counted(n, lambda k: self.move(held.at, both_of(held, several[k])))
         return held
 
-    def along(self, *several: Any, strict: bool = False) -> Lazy:
-        """As `zip`; coefficients are as many as the others."""
-        each = [
-            (lambda k, one=one: one) if isinstance(one, Coefficient) else partial(self.element, one) for one in several
-        ]
-        return Lazy(self.length(several[0]), lambda k: tuple(get(k) for get in each))
-
     def found_at(self, group: Any, x: Any) -> Any:
         """Where a number is in a group."""
         if isinstance(group, range):
@@ -363,16 +344,9 @@ class Expressions(Code):
                 self.move(one.at, now)
 
 
-def is_numeric(value: Any) -> bool:
-    """Whether a list has known numbers alone, or tuples of as many."""
-    if value and all(isinstance(one, tuple) for one in value):
-        return len({*map(len, value)}) == 1 and all(map(is_numeric, value))
-    return all(isinstance(one, int | float) for one in value)
-
-
 BUILTINS: dict[str, Callable[..., Any]] = {  # of what is not known
     "len": Expressions.length,
-    "range": lambda _, *ends: range_of(*ends),
+    "range": lambda _, *ends: Range(*ends) if len(ends) > 1 else Range(0, *ends),
     "int": lambda code, x: code.put(op.WHOLE, x, 0),
     "float": lambda _, x: x,
     "bool": lambda _, x: truth(x) != 0,
@@ -380,16 +354,19 @@ BUILTINS: dict[str, Callable[..., Any]] = {  # of what is not known
     "max": lambda code, *given: code.fold(partial(folded, max), *given),
     "sum": lambda code, given: code.fold(add, given, begin=(0,)),
     "enumerate": lambda code, of: Lazy(code.length(of), lambda k: (k, code.element(of, k))),
-    "zip": Expressions.along,
+    "zip": lambda code, *each, strict=False: Lazy(
+        code.length(each[0]), lambda k: tuple(code.element(one, k) for one in each)
+    ),
 }
+
+
+@cache
+def walked(*nodes: ast.AST) -> tuple[ast.AST, ...]:
+    """Nodes, and all within them."""
+    return tuple(one for node in nodes for one in ast.walk(node))
 
 
 @cache
 def bound(*nodes: ast.AST) -> frozenset[str]:
     """Names that nodes bind."""
-    every = [one for node in nodes for one in ast.walk(node)]
-    inner = {id(name) for one in every if isinstance(one, ast.comprehension) for name in ast.walk(one.target)}
-    stored = (
-        one for one in every if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store) and id(one) not in inner
-    )
-    return frozenset(one.id for one in stored)
+    return frozenset(one.id for one in walked(*nodes) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store))

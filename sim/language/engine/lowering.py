@@ -16,7 +16,7 @@ from types import CodeType
 from typing import Any
 
 from sim.language.engine import layout as op
-from sim.language.engine.expressions import Expressions, Scope, bound, is_numeric, tree_of
+from sim.language.engine.expressions import READING, Expressions, Scope, bound, tree_of, walked
 from sim.language.engine.rows import ERRORS
 from sim.language.engine.values import NotLowered, Number, Placed, Plain, Symbol, same, shape, symbolic
 from sim.language.rank import Rank
@@ -25,7 +25,6 @@ LANGUAGE = str(Path(__file__).parents[1])
 QUIET = (ast.For, ast.While, ast.If, ast.Assert, ast.Import, ast.ImportFrom, ast.Pass)  # statements that Python may run
 LOUD = (ast.Yield, ast.YieldFrom, ast.Return, ast.Raise)  # nodes that wait, or may end the function
 MOST_UNROLLED = 512
-CHANGING = ("append", "extend", "insert", "pop", "remove", "clear")
 
 
 class Statements(Expressions):
@@ -106,16 +105,13 @@ class Statements(Expressions):
     def do_Expr(self, scope: Scope, node: ast.Expr) -> None:
         self.value(scope, node.value)
 
-    def do_Assign(self, scope: Scope, node: ast.Assign | ast.AnnAssign) -> None:
+    def do_Assign(self, scope: Scope, node: ast.Assign | ast.AnnAssign | ast.AugAssign) -> None:
         if node.value:
-            value = self.value(scope, node.value)
+            value = self.value(scope, node if isinstance(node, ast.AugAssign) else node.value)
             for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
                 self.bind(scope, target, value)
 
-    do_AnnAssign = do_Assign
-
-    def do_AugAssign(self, scope: Scope, node: ast.AugAssign) -> None:
-        self.bind(scope, node.target, self.value(scope, node))
+    do_AnnAssign = do_AugAssign = do_Assign
 
     def do_Return(self, scope: Scope, node: ast.Return) -> bool:
         value = self.value(scope, node.value) if node.value else None
@@ -187,17 +183,13 @@ class Statements(Expressions):
 
     def gone_through(self, scope: Scope, node: ast.For, source: Any) -> bool:
         """A loop over a sequence, as a loop, or where that is not understood as one turn behind the other."""
-        n = self.length(source)
-        breaks = any(isinstance(one, ast.Break | ast.Continue) for one in walked(node))
-        unrolls = not symbolic(n) and n <= MOST_UNROLLED and not breaks
-        if (not isinstance(source, list) or is_numeric(source)) and not (unrolls and n == 1):
-            before = dict(vars(scope), names=dict(scope.names), returns=[*scope.returns])
-            loop = partial(self.counted, n, lambda k: self.turn(scope, node, self.element(source, k)))
-            if not unrolls or self.tried(loop):
-                return not unrolls and loop()
-            vars(scope).update(before)
-        if not unrolls:
-            raise NotLowered("break or continue in a loop over such a list, or one that is too long")
+        n, before = self.length(source), dict(vars(scope), names=dict(scope.names), returns=[*scope.returns])
+        loop = partial(self.counted, n, lambda k: self.turn(scope, node, self.element(source, k)))
+        if symbolic(n) or n > MOST_UNROLLED or any(isinstance(one, ast.Break | ast.Continue) for one in walked(node)):
+            return loop()
+        if n > 1 and self.tried(loop):
+            return False
+        vars(scope).update(before)
         return any(self.turn(scope, node, one) for one in self.elements(source))
 
     def counted(self, n: Any, turn: Callable[[Number], object], *closing: tuple) -> bool:
@@ -215,15 +207,9 @@ class Statements(Expressions):
 
 
 @cache
-def walked(node: ast.AST) -> tuple[ast.AST, ...]:
-    """A node, and all within it."""
-    return tuple(ast.walk(node))
-
-
-@cache
 def changed(node: ast.AST) -> frozenset[str]:
     """Lists that a statement changes."""
-    called = [one.value for one in walked(node) if isinstance(one, ast.Attribute) and one.attr in CHANGING]
+    called = [one.value for one in walked(node) if isinstance(one, ast.Attribute) and one.attr not in READING]
     stored = [one.value for one in walked(node) if isinstance(one, ast.Subscript) and isinstance(one.ctx, ast.Store)]
     return frozenset(one.id for one in called + stored if isinstance(one, ast.Name))
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import index
 from typing import Any
 
 from sim.language import commands
 from sim.language.engine import layout as op
 from sim.language.engine.rows import RANK
-from sim.language.engine.values import NotLowered, Number, Part, Plain, Range, symbolic
+from sim.language.engine.values import Number, Part, Plain, Range, symbolic
 from sim.language.pieces import Piece
 from sim.language.rank import Rank
 
@@ -53,10 +54,8 @@ class Me(Rank):
         return self._code.put(op.NOW)
 
     def draw(self, n: int) -> Any:
-        if symbolic(n):
-            raise NotLowered("me.draw of a number that is not the same at all ranks")
         number = len(self._code.lists)
-        self._draws[number] = n
+        self._draws[number] = index(n)  # the same at all ranks
         self._code.lists.append([0.0] * self._job.steps)
         return self._code.put(op.GET, number, self.step, Plain(1))
 
@@ -64,7 +63,7 @@ class Me(Rank):
         ends = (self._code.looked_up(self.items_to, one) for one in (first, first + 1 if stop is None else stop))
         return Part(vector.vector, *(vector.start + one for one in ends))
 
-    def held(self, vector: Piece, server: Any) -> Part:
+    def held(self, vector: Piece, server: Any) -> Any:
         shares = self._job.shares
         if not shares:
             return vector.part(server, len(self.servers))

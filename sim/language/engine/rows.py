@@ -9,17 +9,7 @@ from numbers import Real
 from typing import Any
 
 from sim.language.engine import layout as op
-from sim.language.engine.values import (
-    Coefficient,
-    List,
-    NotLowered,
-    Number,
-    Plain,
-    described,
-    numbers,
-    shaped,
-    symbolic,
-)
+from sim.language.engine.values import Coefficient, List, NotLowered, Number, Plain, described, numbers, shaped
 
 RANK, AFTER, FIRST = 0, 1, op.FIRST  # registers of each text: its rank, the list that it waits for, its first argument
 ERRORS = (NotLowered, ArithmeticError, AttributeError, LookupError, NameError, SyntaxError, TypeError, ValueError)
@@ -89,8 +79,10 @@ class Code:
 
     def looked_up(self, values: Sequence[float], k: Any) -> Any:
         """values[k]."""
-        if not symbolic(k):
+        if not isinstance(k, Number):
             return values[k]
+        if not all(isinstance(one, Real) for one in values):
+            raise NotLowered(f"an element of {described(values)} that depends on the rank or the time")
         if len(values) > 1 and all(one == values[0] for one in values):
             return values[0]
         number = self.kept.setdefault(repr(values), len(self.lists))
@@ -120,7 +112,7 @@ class Code:
     @contextmanager
     def where(self, test: Any) -> Iterator[None]:
         """Rows that are obeyed where a test holds, if that is not known."""
-        over = [self.jump(unless=test)] if symbolic(test) else []
+        over = [self.jump(unless=test)] if isinstance(test, Number) else []
         yield
         self.here(*over)
 

@@ -79,11 +79,12 @@ class Coefficient(Number):
     def __init__(self, code):
         super().__init__(code, op.NONE)
 
+    def __getitem__(self, k: Any) -> Coefficient:
+        return self
+
 
 class Part(Piece):
     """A piece whose ends may be numbers in registers."""
-
-    __slots__ = ()
 
     def __getitem__(self, cut: slice) -> Any:
         code = code_of(self.start, self.stop, cut.start, cut.stop)
@@ -107,6 +108,10 @@ class Range(Symbol):
     stop: Any
     step: int = 1
 
+    def __post_init__(self) -> None:
+        if symbolic(self.step) or self.step < 1:
+            raise NotLowered("a group or range whose stride is not known, or downwards")
+
     @property
     def length(self) -> Any:
         """How many numbers it has."""
@@ -117,8 +122,6 @@ class Range(Symbol):
         if not isinstance(k, slice):
             return self.start + (self.length + k if not symbolic(k) and k < 0 else k) * self.step
         step, n = 1 if k.step is None else k.step, self.length
-        if symbolic(step) or step < 1:
-            raise NotLowered("a slice of a group whose stride is not known, or downwards")
         first, stop = (self.start + end * self.step for end in (end_of(k.start, n, 0), end_of(k.stop, n, n)))
         return Range(first, stop if self.step == 1 else folded(min, stop, self.stop), self.step * step)
 
@@ -130,13 +133,6 @@ class Range(Symbol):
         """Whether it has a number, 1 or 0."""
         inside = both(self.start <= x, x < self.stop)
         return inside if self.step == 1 else both(inside, (x - self.start) % self.step == 0)
-
-
-def range_of(first: Any, stop: Any = None, step: Any = 1) -> Range:
-    """As `range`, whose arguments may be numbers in registers."""
-    if symbolic(step) or step < 1:
-        raise NotLowered("a range downwards whose ends are not known before ranks run")
-    return Range(0, first, step) if stop is None else Range(first, stop, step)
 
 
 class Message(Symbol):
