@@ -9,6 +9,7 @@ import inspect
 import os
 import textwrap
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cache, partial, reduce
 from operator import add, eq, ge, gt, le, lt, ne
 from types import CodeType
@@ -24,7 +25,6 @@ from sim.language.engine.values import (
     NotLowered,
     Number,
     Part,
-    Plain,
     Range,
     Symbol,
     both,
@@ -38,7 +38,7 @@ from sim.language.engine.values import (
 )
 
 # Expressions that Python makes of their operands' values.
-OPERATIONS = (ast.Attribute, ast.Tuple, ast.List, ast.UnaryOp, ast.BinOp, ast.AugAssign)
+OPERATIONS = {ast.Attribute, ast.Tuple, ast.List, ast.UnaryOp, ast.BinOp, ast.AugAssign, ast.Call}
 COMPARED = {ast.Lt: lt, ast.LtE: le, ast.Gt: gt, ast.GtE: ge, ast.Eq: eq, ast.NotEq: ne}
 READING = ("index", "count", "get", "keys", "items", "values", "copy")  # methods that change no list, dictionary or set
 
@@ -68,14 +68,12 @@ def operation(node: ast.expr | ast.AugAssign) -> tuple[list[ast.expr], Callable[
 @cache
 def tree_of(code: CodeType) -> ast.FunctionDef:
     """The source of a function; NotLowered if it has none."""
-    try:
+    with suppress(OSError, TypeError, SyntaxError):
         (found,) = ast.parse(textwrap.dedent(inspect.getsource(code))).body
-    except (OSError, TypeError, SyntaxError) as error:
-        raise NotLowered(f"{code.co_qualname} has no source") from error
-    if not isinstance(found, ast.FunctionDef):
-        raise NotLowered(f"{code.co_qualname} is no function with a name")
-    ast.increment_lineno(found, code.co_firstlineno - 1)
-    return found
+        if isinstance(found, ast.FunctionDef):
+            ast.increment_lineno(found, code.co_firstlineno - 1)
+            return found
+    raise NotLowered(f"{code.co_qualname} has no source, or no name")
 
 
 class Scope:
@@ -110,14 +108,17 @@ class Expressions(Code):
 
     def value(self, scope: Scope, node: ast.AST) -> Any:
         """What an expression is."""
-        if isinstance(node, ast.Constant):
+        if type(node) is ast.Constant:
             return node.value
         if way := getattr(self, f"on_{type(getattr(node, 'op', node)).__name__}", None):
             return way(scope, node)
-        if not isinstance(node, OPERATIONS):
+        if type(node) not in OPERATIONS:
             return self.evaluated(scope, node)
         operands, python = operation(node)
-        return python(*[self.value(scope, one) for one in operands])
+        values = [self.value(scope, one) for one in operands]
+        if type(node) is ast.Call:
+            values[0] = partial(self.called, values[0])
+        return python(*map(self.copied, values) if type(node) in (ast.Tuple, ast.List) else values)
 
     def evaluated(self, scope: Scope, node: ast.AST) -> Any:
         """What Python makes of an expression."""
@@ -174,13 +175,13 @@ class Expressions(Code):
         """Whether a comparison of two values holds."""
         if type(sign) in COMPARED:
             return COMPARED[type(sign)](x, y)
-        if isinstance(sign, ast.In | ast.NotIn):
+        if isinstance(sign, (ast.In, ast.NotIn)):
             found = self.as_range(y).has(x) if symbolic((x, y)) else x in y
         elif isinstance(x, Message) and y is None:
             found = negated(x.is_there)
         else:
             found = x == y if isinstance(x, Number) and y is not None else x is y
-        return found if isinstance(sign, ast.Is | ast.In) else negated(found)
+        return found if isinstance(sign, (ast.Is, ast.In)) else negated(found)
 
     def as_range(self, value: Any) -> Range:
         """A group of ranks: a range upwards, or one rank."""
@@ -203,12 +204,10 @@ class Expressions(Code):
 
     def element(self, value: Any, k: Any) -> Any:
         """value[k], where k is not below 0."""
-        if not symbolic(k) or isinstance(value, Symbol | Part):
+        if not symbolic(k) or isinstance(value, (Symbol, Part)):
             return value[k]
         if isinstance(value, range):
             return value.start + k * value.step
-        if not isinstance(value, list | tuple):
-            return Coefficient(self)
         if isinstance(value[0], tuple):
             return tuple(self.looked_up(column, k) for column in zip(*value, strict=True))
         return self.looked_up(value, k)
@@ -222,17 +221,18 @@ class Expressions(Code):
         if symbolic(k) and isinstance(base, range | Range):
             base, wraps = self.as_range(base), isinstance(node.slice, ast.BinOp) and isinstance(node.slice.op, ast.Mod)
             k = k if wraps or isinstance(k, slice) else k % base.length  # it may be below 0
-        return self.element(base, k)
+        known = isinstance(base, (Symbol, Part, range, list, tuple))
+        return self.element(base, k) if known or not symbolic(k) else Coefficient(self)
 
     def on_Slice(self, scope: Scope, node: ast.Slice) -> slice:
         return slice(*(self.value(scope, one) if one else None for one in (node.lower, node.upper, node.step)))
 
     def on_ListComp(self, scope: Scope, node: ast.ListComp | ast.GeneratorExp) -> Any:
         """Python's, where it needs to know no symbol; else a list that is made when ranks run."""
-        asks_for_none = any(isinstance(one, ast.Is | ast.IsNot) for one in walked(node))
+        asks_for_none = any(isinstance(one, (ast.Is, ast.IsNot)) for one in walked(node))
         whole = ast.copy_location(ast.ListComp(node.elt, node.generators), node)
         if not asks_for_none and (found := self.tried(lambda: self.evaluated(scope, whole))):
-            return found[0]
+            return [*map(self.copied, found[0])]
         (one,), inner = node.generators, copy.copy(scope)
         source, made = self.value(scope, one.iter), self.fresh()
         inner.names = {name: value for name, value in scope.names.items() if name not in bound(one.target)}
@@ -250,11 +250,6 @@ class Expressions(Code):
 
     # ---- calls
 
-    def on_Call(self, scope: Scope, node: ast.Call) -> Any:
-        operands, python = operation(node)
-        function, *given = [self.value(scope, one) for one in operands]
-        return python(partial(self.called, function), *given)
-
     def called(self, function: Any, *given: Any, **named: Any) -> Any:
         """A function is called by Python if it can, else followed; what it gives of symbols is a coefficient if neither works."""
         varies, owner = symbolic([*given, *named.values()]), getattr(function, "__self__", None)
@@ -263,28 +258,26 @@ class Expressions(Code):
             if name not in BUILTINS:
                 raise NotLowered(f"{name} of what is not known before ranks run")
             return BUILTINS[name](self, *given, **named)
-        if isinstance(owner, list | dict | set) and name not in READING:
-            kind = type(owner).__name__
-            raise NotLowered(f".{name}() of a {kind} that begins with elements and is changed in another function")
-        if isinstance(owner, list | tuple | range) and name == "index" and varies:
+        if isinstance(owner, (list, dict, set)) and name not in READING:
+            raise NotLowered(f".{name}() of a {type(owner).__name__} with elements, in another function")
+        if isinstance(owner, (list, tuple, range)) and name == "index" and varies:
             return self.found_at(owner, *given)
-        if inspect.isgeneratorfunction(function) or isinstance(owner, Symbol | Part | type(self.me)):
+        if inspect.isgeneratorfunction(function) or isinstance(owner, (Symbol, Part, type(self.me))):
             return function(*given, **named)
-        if not varies and (found := self.tried(lambda: function(*given, **named))):
-            return found[0]
-        if inspect.ismethod(function):
-            function, given = function.__func__, (owner, *given)
-        if not varies:
-            return self.followed(function, *given, **named)
-        found = self.tried(lambda: self.followed(function, *given, **named))
-        return found[0] if found else Coefficient(self)
+        call = partial(self.followed, function) if varies else function
+        if found := self.tried(lambda: call(*given, **named)):
+            once = hasattr(found[0], "__next__") and not inspect.isgenerator(found[0])
+            return [*found[0]] if once else found[0]
+        return Coefficient(self) if varies else self.followed(function, *given, **named)
 
     def followed(self, function: Any, *given: Any, **named: Any) -> Any:
         """What a function without waiting returns, statement by statement."""
+        if inspect.ismethod(function):
+            return self.followed(function.__func__, function.__self__, *given, **named)
         arguments = inspect.signature(function).bind(*given, **named)
         arguments.apply_defaults()
-        names = {**inspect.getclosurevars(function).nonlocals, **arguments.arguments}
-        return self.inlined(function.__code__, names, function.__globals__)
+        around = inspect.getclosurevars(function).nonlocals if function.__closure__ else {}
+        return self.inlined(function.__code__, {**around, **arguments.arguments}, function.__globals__)
 
     def fold(self, both_of: Callable[[Any, Any], Any], *given: Any, begin: Sequence[int] = ()) -> Any:
         """The least, the most or the sum of numbers, or of those of a list, which are gone through when ranks run."""
@@ -309,8 +302,7 @@ class Expressions(Code):
         if isinstance(target, ast.Name):
             self.name(scope, target.id, value)
         elif isinstance(target, (ast.Tuple, ast.List)):
-            parts = [self.copied(one) for one in self.elements(value)]
-            for one, part in zip(target.elts, parts, strict=True):
+            for one, part in zip(target.elts, self.elements(value), strict=True):
                 self.bind(scope, one, part)
         elif isinstance(target, ast.Attribute) and self.value(scope, target.value) is self.me and target.attr == "step":
             self.emit(op.IN_STEP, value)
@@ -325,9 +317,7 @@ class Expressions(Code):
         if isinstance(held, List) and self.depth:
             if not isinstance(value, (list, tuple)):
                 raise NotLowered(f"{name} is one list, then another")
-            self.emit(op.NEW_LIST, Plain(held.which.at), Plain(held.number))
-            for one in value:
-                held.append(one)
+            self.filled(held, value)
         elif self.is_cell(held):
             self.assign(name, held, value)
         else:
@@ -355,7 +345,8 @@ BUILTINS: dict[str, Callable[..., Any]] = {  # of what is not known
     "sum": lambda code, given: code.fold(add, given, begin=(0,)),
     "enumerate": lambda code, of: Lazy(code.length(of), lambda k: (k, code.element(of, k))),
     "zip": lambda code, *each, strict=False: Lazy(
-        code.length(each[0]), lambda k: tuple(code.element(one, k) for one in each)
+        reduce(partial(folded, min), [code.length(one) for one in each if not isinstance(one, Coefficient)]),
+        lambda k: tuple(code.element(one, k) for one in each),
     ),
 }
 

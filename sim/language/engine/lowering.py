@@ -33,8 +33,7 @@ class Statements(Expressions):
     def inlined(self, code: CodeType, names: dict[str, Any], around: dict[str, Any]) -> Any:
         """A function's statements; what it returns."""
         tree = tree_of(code)
-        rebound = bound(tree)
-        given = {name: self.copied(value) if name in rebound else value for name, value in names.items()}
+        given = {name: self.copied(value) if name in bound(tree) else value for name, value in names.items()}
         scope, before = Scope(code, given, around), (self.place, self.loops, self.depth, self.cells)
         self.loops, self.depth = (), 0
         try:
@@ -75,8 +74,8 @@ class Statements(Expressions):
         loud = any(isinstance(one, LOUD) for one in walked(node))
         if loud or unknown or symbolic([scope.names.get(name) for name in loaded]):
             return False
-        names = {name: [*one] if isinstance(one, list) else one for name, one in scope.names.items()}
-        names = {**scope.around, **names}
+        own = {name: [*one] if isinstance(one, list) else one for name, one in scope.names.items()}
+        names = {**scope.around, **own}
         if not self.tried(lambda: exec(compile(ast.Module([node], []), "text", "exec"), names)):
             return False
         for name in bound(node) | changed(node):
@@ -166,14 +165,11 @@ class Statements(Expressions):
 
     def do_For(self, scope: Scope, node: ast.For) -> bool:
         self.make_cells(scope, node)
-        source = self.value(scope, node.iter)
+        source, ended = self.value(scope, node.iter), False
         if inspect.isgenerator(source) and source.gi_code is Rank.steps.__code__:
-
-            def begun(k: Number) -> None:
-                self.emit(op.BEGIN_STEP, k, Plain(1))
-                self.turn(scope, node, k)
-
-            ended = self.counted(self.job.steps, begun, (op.END_STEP,))
+            self.counted(
+                self.job.steps, lambda k: self.turn(scope, node, k, (op.BEGIN_STEP, k, Plain(1))), (op.END_STEP,)
+            )
         else:
             ended = self.gone_through(scope, node, source if isinstance(source, Symbol | range) else [*source])
         for name in bound(node.target) & scope.names.keys():
@@ -185,23 +181,26 @@ class Statements(Expressions):
         """A loop over a sequence, as a loop, or where that is not understood as one turn behind the other."""
         n, before = self.length(source), dict(vars(scope), names=dict(scope.names), returns=[*scope.returns])
         loop = partial(self.counted, n, lambda k: self.turn(scope, node, self.element(source, k)))
-        if symbolic(n) or n > MOST_UNROLLED or any(isinstance(one, ast.Break | ast.Continue) for one in walked(node)):
-            return loop()
+        breaks = any(isinstance(one, (ast.Break, ast.Continue)) for one in walked(node))
+        if symbolic(n) or n > MOST_UNROLLED or breaks:
+            loop()
+            return False
         if n > 1 and self.tried(loop):
             return False
         vars(scope).update(before)
         return any(self.turn(scope, node, one) for one in self.elements(source))
 
-    def counted(self, n: Any, turn: Callable[[Number], object], *closing: tuple) -> bool:
-        """turn(k) for k from 0 to n - 1, each ended by some rows; False: the function does not always end with it."""
+    def counted(self, n: Any, turn: Callable[[Number], object], *closing: tuple) -> None:
+        """turn(k) for k from 0 to n - 1, each ended by some rows."""
         if symbolic(n) or n > 0:
             k = self.put(op.MOVE, 0, 0)
             with self.where(k < n if symbolic(n) else True), self.loop(*closing, (op.REPEAT, Plain(k.at), n)):
                 turn(k)
-        return False
 
-    def turn(self, scope: Scope, node: ast.For, element: Any) -> bool:
-        """One turn of a loop."""
+    def turn(self, scope: Scope, node: ast.For, element: Any, *opening: tuple) -> bool:
+        """One turn of a loop, which begins with some rows."""
+        for row in opening:
+            self.emit(*row)
         self.bind(scope, node.target, element)
         return self.body(scope, node.body)
 

@@ -68,11 +68,8 @@ class Code:
         known = [one for one in (x, y) if not isinstance(one, Number)]
         if code == op.MULTIPLY and 0 in known:
             return 0.0
-        if known and code in NEUTRAL and known[0] == NEUTRAL[code]:
-            if isinstance(x, Number):
-                return x
-            if code in (op.ADD, op.MULTIPLY):
-                return y
+        if code in NEUTRAL and NEUTRAL[code] in known and (isinstance(x, Number) or code in (op.ADD, op.MULTIPLY)):
+            return x if isinstance(x, Number) else y
         if Coefficient in (type(x), type(y)):
             return Coefficient(self)
         return self.put(code, x, y)
@@ -81,7 +78,7 @@ class Code:
         """values[k]."""
         if not isinstance(k, Number):
             return values[k]
-        if not all(isinstance(one, Real) for one in values):
+        if not all(isinstance(one, (int, float)) for one in values):
             raise NotLowered(f"an element of {described(values)} that depends on the rank or the time")
         if len(values) > 1 and all(one == values[0] for one in values):
             return values[0]
@@ -95,10 +92,14 @@ class Code:
         found = List(Number(self, self.new()), self.lists_of_text)
         self.lists_of_text += 1
         self.own_lists = max(self.own_lists, self.lists_of_text)
-        self.emit(op.NEW_LIST, Plain(found.which.at), Plain(found.number))
+        return self.filled(found, values)
+
+    def filled(self, held: List, values: Sequence[Any]) -> List:
+        """A list of this text, which begins anew with some elements."""
+        self.emit(op.NEW_LIST, Plain(held.which.at), Plain(held.number))
         for one in values:
-            found.append(one)
-        return found
+            held.append(one)
+        return held
 
     def here(self, *jumps: int) -> None:
         """Jumps lead to the next row."""

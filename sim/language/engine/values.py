@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from itertools import accumulate
 from typing import Any
 
 from sim.language.engine import layout as op
@@ -43,15 +42,10 @@ def operators(code: int) -> tuple[Any, Any]:
 
 @dataclass(frozen=True, eq=False)
 class Number(Symbol):
-    """A number, or a handle, in a register.
+    """A number, or a handle, in a register."""
 
-    Args:
-        code: to which its operators add rows (rows.Code).
-        at: the register.
-    """
-
-    code: Any = field(repr=False)
-    at: int
+    code: Any = field(repr=False)  # to which its operators add rows (rows.Code)
+    at: int  # the register
 
     __add__, __radd__ = operators(op.ADD)
     __sub__, __rsub__ = operators(op.SUBTRACT)
@@ -73,11 +67,11 @@ class Number(Symbol):
     __rpow__ = __pow__
 
 
+@dataclass(frozen=True, eq=False)
 class Coefficient(Number):
     """What a function gives that the engine does not know: it changes no time, and may only weigh."""
 
-    def __init__(self, code):
-        super().__init__(code, op.NONE)
+    at: int = op.NONE
 
     def __getitem__(self, k: Any) -> Coefficient:
         return self
@@ -152,28 +146,18 @@ class Message(Symbol):
 
 @dataclass
 class Contents:
-    """What is in a list, of which several texts of a rank may know.
+    """What is in a list, of which several texts of a rank may know."""
 
-    Args:
-        like: the first that is appended; all others are of its shape.
-        asking: rows that ask for the list's length.
-    """
-
-    like: Any = None
-    asking: list[list[int]] = field(default_factory=list)
+    like: Any = None  # the first that is appended; all others are of its shape
+    asking: list[list[int]] = field(default_factory=list)  # rows that ask for the list's length
 
 
 @dataclass(frozen=True, eq=False)
 class List(Symbol):
-    """A list that a text changes, or list[first:].
+    """A list that a text changes, or list[first:]."""
 
-    Args:
-        which: its number, in a register.
-        number: among the lists of the text.
-    """
-
-    which: Number
-    number: int
+    which: Number  # its number, in a register
+    number: int  # among the lists of the text
     contents: Contents = field(default_factory=Contents)
     first: Any = 0
 
@@ -254,11 +238,10 @@ def end_of(k: Any, n: Any, default: Any) -> Any:
 
 def both(x: Any, y: Any) -> Any:
     """Whether two truths hold, without an op-code where one is known."""
-    if not symbolic(x):
-        return y if x else False
-    if not symbolic(y):
-        return x if y else False
-    return folded(min, x, y)
+    known, other = (y, x) if symbolic(x) else (x, y)
+    if symbolic(known):
+        return folded(min, x, y)
+    return other if known else False
 
 
 def negated(x: Any) -> Any:
@@ -291,8 +274,6 @@ def symbolic(value: Any) -> bool:
 
 def numbers(value: Any) -> list[Any]:
     """All numbers of a value."""
-    if isinstance(value, tuple):
-        return [number for one in value for number in numbers(one)]
     if isinstance(value, (Part, Range, range)):
         return [value.start, value.stop]
     if isinstance(value, Message):
@@ -302,9 +283,6 @@ def numbers(value: Any) -> list[Any]:
 
 def shape(value: Any) -> Any:
     """What has to be alike so that numbers of one value may stand in place of those of another; None if registers cannot hold it."""
-    if isinstance(value, tuple):
-        shapes = tuple(map(shape, value))
-        return None if None in shapes else shapes
     if isinstance(value, Part):
         return value.vector
     if isinstance(value, (Range, range)):
@@ -320,9 +298,6 @@ def shaped(like: Any, first: Any) -> Any:
     """A value of the same shape whose numbers are in registers, of which this is the first."""
     code, at = first.code, first.at
     last: Any = Number(code, at + 1)
-    if isinstance(like, tuple):
-        firsts = accumulate((len(numbers(one)) for one in like), initial=at)
-        return tuple(shaped(one, Number(code, k)) for one, k in zip(like, firsts, strict=False))
     if isinstance(like, Part):
         return Part(like.vector, first, last)
     if isinstance(like, (Range, range)):
