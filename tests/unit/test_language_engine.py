@@ -181,8 +181,50 @@ class Sliced(Own):
             yield from me.update()
 
 
+class Held(Own):
+    """Work by lists and tuples of numbers that change later, and of which a branch chooses."""
+
+    def best(self, x):
+        if x > 2:
+            return x, 1
+        return 1, x
+
+    def __call__(self, me):
+        k = 1
+        for step in me.steps():
+            pair, several, (a, b) = [k, k + 1], [k for _ in range(2)], self.best(me.rank)
+            first, stop = (a, k) if step else (k, b)
+            k += 1
+            yield from me.work(seconds=1e-3 * (pair[0] + 2 * several[1] + 4 * a + 8 * b + 16 * first + 32 * stop))
+            yield from me.update()
+
+
+class GoneThrough(Own):
+    """Loops over what Python goes through once, some of them in step with a list that is shorter."""
+
+    def __call__(self, me):
+        order = [3, 1, 2, 0]
+        for step in me.steps():
+            got = []
+            for far in range(2 + step):
+                got.append((yield from me.post(me.weights, (me.rank + far) % me.n)))
+                yield from me.take(me.workers)
+            for rank, handle in zip(order, got, strict=False):
+                yield from me.wait(handle)
+                yield from me.work(seconds=1e-3 * rank)
+            for rank in [k + rank for k, rank in enumerate(reversed(order)) if rank != me.rank]:
+                if rank == step:
+                    continue
+                yield from me.work(seconds=1e-3 * rank)
+            message = yield from me.take(me.rank, until_s=me.now() + 1e-3)
+            message = message or None
+            if not message and 0 < me.rank < 3:
+                yield from me.work(seconds=1e-3)
+            yield from me.update()
+
+
 @KERNELS
-@pytest.mark.parametrize("text", [Reckoned(), Sliced()], ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize("text", [Reckoned(), Sliced(), Held(), GoneThrough()], ids=lambda one: type(one).__name__)
 def test_numbers_of_ranks_are_reckoned_as_python_does(text, kernel):
     assert differ(job(), text, kernel) == {}
 
@@ -222,7 +264,18 @@ class Vectors(Own):
             yield from me.update()
 
 
-@pytest.mark.parametrize("text", [Changing(), Vectors()], ids=lambda one: type(one).__name__)
+class Once(Own):
+    """A name is of what Python goes through once, in the first step."""
+
+    def __call__(self, me):
+        ranks = reversed(me.workers)
+        for _ in me.steps():
+            for rank in ranks:
+                yield from me.work(seconds=1e-3 * rank)
+            yield from me.update()
+
+
+@pytest.mark.parametrize("text", [Changing(), Vectors(), Once()], ids=lambda one: type(one).__name__)
 def test_a_name_that_changes_its_kind_is_no_silent_difference(text):
     with suppress(NotLowered):
         assert differ(job(steps=5), text, engine._kernel) == {}

@@ -77,12 +77,7 @@ def tree_of(code: CodeType) -> ast.FunctionDef:
 
 
 class Scope:
-    """The names of one call of a function.
-
-    Args:
-        names: the arguments' values, and then those of all names.
-        around: the names around the function.
-    """
+    """The names of one call of a function, at first its arguments, and those around the function."""
 
     def __init__(self, code: CodeType, names: dict[str, Any], around: dict[str, Any]):
         self.code, self.names, self.around = code, names, around
@@ -222,7 +217,7 @@ class Expressions(Code):
             base, wraps = self.as_range(base), isinstance(node.slice, ast.BinOp) and isinstance(node.slice.op, ast.Mod)
             k = k if wraps or isinstance(k, slice) else k % base.length  # it may be below 0
         known = isinstance(base, (Symbol, Part, range, list, tuple))
-        return self.element(base, k) if known or not symbolic(k) else Coefficient(self)
+        return self.element(base, k) if known or not symbolic(k) else Coefficient(self, op.NONE)
 
     def on_Slice(self, scope: Scope, node: ast.Slice) -> slice:
         return slice(*(self.value(scope, one) if one else None for one in (node.lower, node.upper, node.step)))
@@ -235,6 +230,7 @@ class Expressions(Code):
             return [*map(self.copied, found[0])]
         (one,), inner = node.generators, copy.copy(scope)
         source, made = self.value(scope, one.iter), self.fresh()
+        source = source if isinstance(source, (Symbol, range)) else [*source]
         inner.names = {name: value for name, value in scope.names.items() if name not in bound(one.target)}
 
         def turn(k):
@@ -266,9 +262,8 @@ class Expressions(Code):
             return function(*given, **named)
         call = partial(self.followed, function) if varies else function
         if found := self.tried(lambda: call(*given, **named)):
-            once = hasattr(found[0], "__next__") and not inspect.isgenerator(found[0])
-            return [*found[0]] if once else found[0]
-        return Coefficient(self) if varies else self.followed(function, *given, **named)
+            return found[0]
+        return Coefficient(self, op.NONE) if varies else self.followed(function, *given, **named)
 
     def followed(self, function: Any, *given: Any, **named: Any) -> Any:
         """What a function without waiting returns, statement by statement."""
@@ -314,6 +309,8 @@ class Expressions(Code):
     def name(self, scope: Scope, name: str, value: Any) -> None:
         """Give a name a value: in its registers, where those of a loop or a branch hold it."""
         held = scope.names.get(name)
+        if hasattr(value, "__next__") and not inspect.isgenerator(value):
+            raise NotLowered(f"{name} is what can be gone through once")
         if isinstance(held, List) and self.depth:
             if not isinstance(value, (list, tuple)):
                 raise NotLowered(f"{name} is one list, then another")

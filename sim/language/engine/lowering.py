@@ -60,11 +60,8 @@ class Statements(Expressions):
             way = getattr(self, f"do_{type(node).__name__}", None)
             if way is None or (isinstance(node, ast.For | ast.While) and node.orelse):
                 raise NotLowered(f"{type(node).__name__} is not understood")
-            top = self.top
             if way(scope, node):
                 return True
-            if isinstance(node, ast.Expr):
-                self.top = top
         return False
 
     def by_python(self, scope: Scope, node: ast.stmt) -> bool:
@@ -74,8 +71,9 @@ class Statements(Expressions):
         loud = any(isinstance(one, LOUD) for one in walked(node))
         if loud or unknown or symbolic([scope.names.get(name) for name in loaded]):
             return False
-        own = {name: [*one] if isinstance(one, list) else one for name, one in scope.names.items()}
-        names = {**scope.around, **own}
+        names = (
+            scope.around | scope.names | {name: [*one] for name, one in scope.names.items() if isinstance(one, list)}
+        )
         if not self.tried(lambda: exec(compile(ast.Module([node], []), "text", "exec"), names)):
             return False
         for name in bound(node) | changed(node):
@@ -102,7 +100,9 @@ class Statements(Expressions):
                 scope.names[name] = self.cell(value)
 
     def do_Expr(self, scope: Scope, node: ast.Expr) -> None:
+        top = self.top
         self.value(scope, node.value)
+        self.top = top
 
     def do_Assign(self, scope: Scope, node: ast.Assign | ast.AnnAssign | ast.AugAssign) -> None:
         if node.value:
@@ -184,11 +184,10 @@ class Statements(Expressions):
         breaks = any(isinstance(one, (ast.Break, ast.Continue)) for one in walked(node))
         if symbolic(n) or n > MOST_UNROLLED or breaks:
             loop()
-            return False
-        if n > 1 and self.tried(loop):
-            return False
-        vars(scope).update(before)
-        return any(self.turn(scope, node, one) for one in self.elements(source))
+        elif n < 2 or not self.tried(loop):
+            vars(scope).update(before)
+            return any(self.turn(scope, node, one) for one in self.elements(source))
+        return False
 
     def counted(self, n: Any, turn: Callable[[Number], object], *closing: tuple) -> None:
         """turn(k) for k from 0 to n - 1, each ended by some rows."""

@@ -26,8 +26,7 @@ class Code:
         self.lists: list[list[float]] = []
         self.kept: dict[str, int] = {}
         self.cells: frozenset[int] = frozenset()  # registers that names of loops and branches lie in
-        # Of each loop, rows that leave it, and that go on with its next turn.
-        self.loops: tuple[dict[type, list[int]], ...] = ()
+        self.loops: tuple[dict[type, list[int]], ...] = ()  # of each, rows that break, and that continue
         self.depth = 0  # loops and branches of a function that are lowered now
         self.place, self.top, self.width, self.own_lists, self.lists_of_text = "", FIRST, FIRST, 1, 1
 
@@ -71,7 +70,7 @@ class Code:
         if code in NEUTRAL and NEUTRAL[code] in known and (isinstance(x, Number) or code in (op.ADD, op.MULTIPLY)):
             return x if isinstance(x, Number) else y
         if Coefficient in (type(x), type(y)):
-            return Coefficient(self)
+            return Coefficient(self, op.NONE)
         return self.put(code, x, y)
 
     def looked_up(self, values: Sequence[float], k: Any) -> Any:

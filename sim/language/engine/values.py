@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import Any
 
 from sim.language.engine import layout as op
@@ -67,11 +68,8 @@ class Number(Symbol):
     __rpow__ = __pow__
 
 
-@dataclass(frozen=True, eq=False)
 class Coefficient(Number):
     """What a function gives that the engine does not know: it changes no time, and may only weigh."""
-
-    at: int = op.NONE
 
     def __getitem__(self, k: Any) -> Coefficient:
         return self
@@ -274,6 +272,8 @@ def symbolic(value: Any) -> bool:
 
 def numbers(value: Any) -> list[Any]:
     """All numbers of a value."""
+    if isinstance(value, tuple):
+        return [number for one in value for number in numbers(one)]
     if isinstance(value, (Part, Range, range)):
         return [value.start, value.stop]
     if isinstance(value, Message):
@@ -283,6 +283,8 @@ def numbers(value: Any) -> list[Any]:
 
 def shape(value: Any) -> Any:
     """What has to be alike so that numbers of one value may stand in place of those of another; None if registers cannot hold it."""
+    if isinstance(value, tuple):
+        return None if None in map(shape, value) else tuple(map(shape, value))
     if isinstance(value, Part):
         return value.vector
     if isinstance(value, (Range, range)):
@@ -298,6 +300,9 @@ def shaped(like: Any, first: Any) -> Any:
     """A value of the same shape whose numbers are in registers, of which this is the first."""
     code, at = first.code, first.at
     last: Any = Number(code, at + 1)
+    if isinstance(like, tuple):
+        firsts = accumulate((len(numbers(one)) for one in like), initial=at)
+        return tuple(shaped(one, Number(code, k)) for one, k in zip(like, firsts, strict=False))
     if isinstance(like, Part):
         return Part(like.vector, first, last)
     if isinstance(like, (Range, range)):
