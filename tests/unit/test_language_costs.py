@@ -1,13 +1,17 @@
 """Placement and stragglers of a scenario: the engine charges them as the event world does (and costs: test_worlds.py)."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pytest
 from common import common
 from event import agree, by_engine
+from test_language_engine_jobs import KERNELS, Own
 
 from sim import stragglers
 from sim.base.errors import WrongValue
+from sim.language import event
+from sim.language.engine import job as engine
+from sim.language.job import Job, Layer
 from sim.laws import Constant
 from sim.model.costs import Costs, Line
 
@@ -40,3 +44,30 @@ def test_one_slow_rank_is_slow_whichever_it_is(rank):
 def test_what_bytes_take_has_no_floor():
     with pytest.raises(WrongValue, match=r"reduce: floor_s = 0"):
         Costs(reduce=Line(floor_s=1e-3))
+
+
+@dataclass(frozen=True)
+class Sums(Own):
+    """Rank 0 puts half of the weights in place, adds half of a gradient, mixes another half, and the whole weights."""
+
+    def __call__(self, me):
+        for _ in me.steps():
+            if me.rank:
+                for piece in (me.weights, me.gradient, me.gradient):
+                    yield from me.post(piece, 0, share=0.5)
+            else:
+                yield from me.take(1, me.weights)
+                yield from me.take(1, me.gradient, adds=True)
+                message = yield from me.take(1)
+                yield from me.mix(me.gradient, message, 0.5, 0.5)
+                yield from me.mix(me.gradient, me.weights, 0.5, 0.5)
+
+
+@KERNELS
+@pytest.mark.parametrize(("rows", "half_s"), [({}, 1.5), ({"rows_s": 2e-3, "rows_base_s": 3.0}, 4.0)])
+def test_what_messages_take_is_what_their_costs_say(rows, half_s, kernel):
+    """Both worlds ask one function."""
+    costs = {"mix_base_s": 1.0, "mix_s": 1e-3, "take_up_base_s": 10.0, "take_up_s": 1e-2, **rows}
+    of = Job(2, (Layer(1000, 0.0, 0.0),), latency_s=0.0, bandwidth=float("inf"), **costs)
+    for found in (event.run(of, Sums()), engine.run(of, Sums(), kernel)):
+        assert found.ends_s == pytest.approx([15.0 + 2 * half_s + 2.0])
