@@ -125,7 +125,7 @@ class Work:
     core: Any = None  # where it is, until it is over
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Core:
     """One core and its computations in turn; the first has it, since `since_s`."""
 
@@ -146,7 +146,7 @@ class InTurns(Polled):
 
     def __init__(self, world, device: Device):
         super().__init__(world, device)
-        self._cores, self._busy = [Core() for _ in range(device.cores)], 0
+        self._cores, self._busy, self._works = [Core() for _ in range(device.cores)], 0, 0
 
     @property
     def is_busy(self) -> bool:
@@ -159,7 +159,7 @@ class InTurns(Polled):
         if core is not None and until_s == self._world.time_s:
             self._put(core, work, since_s)
         else:
-            self._put(min(self._cores, key=lambda one: (len(one.works), one is not core)), work)
+            self._put(self._of_the_fewest(core), work)
         try:
             yield "a core"
         finally:
@@ -167,6 +167,14 @@ class InTurns(Polled):
                 self._take_away(core, work)
                 if not core.works:
                     self._idles(core, task.key)
+
+    def _of_the_fewest(self, last: Core | None) -> Core:
+        """The core of the fewest computations: the one where the text worked last, or the first."""
+        if last is not None and not last.works:
+            return last
+        if not self.is_busy:
+            return next(one for one in self._cores if not one.works)
+        return min(self._cores, key=lambda one: (len(one.works), one is not last))
 
     def poll(self, stage: int, more: int) -> None:
         """From now on so many ranks more, or less, are in a stage of waiting."""
@@ -177,6 +185,7 @@ class InTurns(Polled):
     def _put(self, core: Core, work: Work, since_s: float | None = None) -> None:
         """Put a computation on a core, last, or first in a turn that has begun."""
         self._advance(core)
+        self._works += 1
         work.core = core
         if since_s is None:
             core.works.append(work)
@@ -193,6 +202,7 @@ class InTurns(Polled):
         self._advance(core)
         if core.works[0] is work:
             core.since_s = self._world.time_s
+        self._works -= 1
         core.works.remove(work)
         self._wake(core)
 
@@ -233,6 +243,7 @@ class InTurns(Polled):
             core.works.append(work)
             self._wake(core)
             return
+        self._works -= 1
         work.core = None
         if work.task.who is not None:
             work.task.worked = core, now_s, since_s
@@ -245,11 +256,13 @@ class InTurns(Polled):
         """A core has come to the end of its computations."""
         self._busy -= 1
         self._repace(self._busy + 1, self._polls)
+        if self._works == self._busy:
+            return
         waiting = [(other, work) for other in self._cores for work in islice(other.works, 1, None)]
         of_nobody = [one for one in waiting if one[1].task.who is None]
         if of_nobody:
             self._take_over(core, *of_nobody[0])
-        elif waiting:
+        else:
             self._world.at(self._world.time_s + TICK_S, key, lambda: self._balance(core))
 
     def _balance(self, core: Core) -> None:
