@@ -134,7 +134,8 @@ class Scaling:
     def byte_s(self, rows: Table) -> np.ndarray:
         """Seconds of a byte between so many hosts, by the slowest of their links, shape (rows,)."""
         shared = 1 + self.contention * (rows.gpus / rows.hosts - 1)
-        among = np.where(rows.hosts == 2, self.both_ways, np.exp(self.uneven * slowest_of(rows)[0]))
+        more = np.exp(self.uneven * slowest_of(rows)[0]) if self.uneven else 1.0
+        among = np.where(rows.hosts == 2, self.both_ways, more)
         return self.between_s * shared * among
 
     def step_s(self, rows: Table, calls: Sums | None = None) -> np.ndarray:

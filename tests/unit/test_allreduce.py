@@ -38,7 +38,7 @@ def job(algorithm: str = "ring", workers: int = 4, hosts: list[Host] | None = No
 
 def seconds(scenario: Scenario) -> np.ndarray:
     """From the end of packing to the update, in the first step, shape (ranks,)."""
-    rows = event.trace(scenario).rows
+    rows = event.trace(replace(scenario, steps=1, warmup=0)).rows
     rows = rows[rows["step"] == 0].sort_values("end_s").groupby(["rank", "activity"])
     return rows["start_s"].last().xs("update", level=1).to_numpy() - rows["end_s"].last().xs("pack", level=1).to_numpy()
 
@@ -151,8 +151,8 @@ def test_which_of_equal_ranks_is_slow_does_not_matter(algorithm):
     """Of algorithms in which all ranks do alike: the last to end the first step ends it at one time."""
     ends_s = []
     for slow in (0, 1, 3, 6):
-        rows = event.trace(job(algorithm, 8, _hosts([0.3 if rank == slow else 1 for rank in range(8)]))).rows
-        ends_s.append(rows[rows["step"] == 0]["end_s"].max())
+        hosts = _hosts([0.3 if rank == slow else 1 for rank in range(8)])
+        ends_s.append(event.trace(job(algorithm, 8, hosts, steps=1, warmup=0)).rows["end_s"].max())
     np.testing.assert_allclose(ends_s, ends_s[0], rtol=0, atol=1e-9)
 
 

@@ -29,7 +29,7 @@ from sim.sweep import sweep
 
 def job(protocol="amb", **settings):
     law = "niagara*0.01"
-    about = {"workers": 2, "steps": 30, "stragglers": read_stragglers(law), "stragglers_name": law} | settings
+    about = {"workers": 2, "steps": 8, "stragglers": read_stragglers(law), "stragglers_name": law} | settings
     return Scenario(protocols.make(protocol), read_workload("mlp"), **about)
 
 
@@ -42,7 +42,7 @@ def test_the_lines_of_the_reference_run(capsys):
 @pytest.mark.parametrize("protocol", ["amb", "ps-async"])
 def test_a_result_is_the_answer_of_the_command(protocol, capsys):
     """All but the seconds that it took."""
-    words = ["--protocol", protocol, "--workload", "mlp", "--workers", "2", "--steps", "30", "--replications", "3"]
+    words = ["--protocol", protocol, "--workload", "mlp", "--workers", "2", "--steps", "8", "--replications", "3"]
     words += ["--stragglers", "niagara*0.01"]
     assert main([*words, "--json"]) == 0
     printed, found = json.loads(capsys.readouterr().out), simulate(job(protocol), replications=3)
@@ -58,9 +58,9 @@ def test_a_result_is_the_answer_of_the_command(protocol, capsys):
 def test_arrays_have_the_shapes_that_they_say(world):
     found = simulate(job(), world, 3)
     assert found.world == world
-    assert found.step_s.shape == found.samples.shape == (3, 30)
+    assert found.step_s.shape == found.samples.shape == (3, 8)
     assert found.idle_fraction.shape == (3, 3)
-    assert found.asked == found.done == (3, 30, 10)
+    assert found.asked == found.done == (3, 8, 10)
     each = found.samples.sum(axis=1) / found.step_s.sum(axis=1)
     assert found.samples_per_s == pytest.approx(math.exp(np.log(each).mean()))
     assert found.why_no_interval is None
@@ -84,7 +84,7 @@ def test_a_result_is_one_line():
     assert said.startswith("<Result: amb (time_limit_s=0.06, partitions=16), mlp, 2 workers, batch 100: ")
     assert "from run to run" in said
     assert "mean step" in said
-    assert said.endswith(f"; {'engine' if engine._kernel else 'event'}, 3 runs of 30 steps>")
+    assert said.endswith(f"; {'engine' if engine._kernel else 'event'}, 3 runs of 8 steps>")
     assert "\n" not in said
 
 
@@ -194,7 +194,7 @@ def test_a_frame_has_a_row_for_each_step():
     found = simulate(job(), replications=3, first=4)
     frame = found.to_frame()
     assert frame["replication"].unique().tolist() == [4, 5, 6]
-    assert (frame.groupby("replication")["step"].apply(list).map(lambda steps: steps == list(range(30)))).all()
+    assert (frame.groupby("replication")["step"].apply(list).map(lambda steps: steps == list(range(8)))).all()
     picked = frame[(frame["replication"] == 5) & (frame["step"] == 7)]
     assert picked["step_s"].item() == found.step_s[1, 7]
     assert picked["samples"].item() == found.samples[1, 7]

@@ -26,7 +26,7 @@ def job(workers: int = 2) -> Scenario:
     model = workload.read("mlp")
     model = model.model_copy(update={"costs": model.costs.model_copy(update={"noise": LogNormal(cv=0.1)})})
     place = one_rank_a_host(4).model_copy(update={"network": LINK})
-    return Scenario(protocols.make("fmb"), model, workers, 60, 5, cluster=place)
+    return Scenario(protocols.make("fmb"), model, workers, 40, 5, cluster=place)
 
 
 @pytest.fixture(scope="module")

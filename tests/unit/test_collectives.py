@@ -10,8 +10,8 @@ from sim.language.collectives import NAMES
 from sim.language.moves import moves, named
 from sim.model.sizes import ITEM_BYTES
 
-SIZES = (0, 1, 7, 16, 1000)
-RANKS = (*range(1, 10), 12, 15, 16, 17)
+SIZES = (0, 1, 7, 16, 100)
+RANKS = (*range(1, 10), 12, 16, 17)
 
 
 def execute(algorithm: str, hosts: list[int], vectors: np.ndarray) -> np.ndarray:
@@ -67,7 +67,7 @@ def test_ranks_end_with_the_same_bits(ranks):
         assert (vectors == vectors[0]).all()
 
 
-@pytest.mark.parametrize("ranks", range(2, 17))
+@pytest.mark.parametrize("ranks", [2, 3, 4, 5, 8, 15, 16])
 def test_bytes_are_those_of_the_closed_forms(ranks):
     """720,720 items can be cut in 2 to 16 equal parts."""
     size, m = 720_720, 4 * 720_720

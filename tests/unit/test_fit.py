@@ -37,7 +37,7 @@ PLANTED = Costs(
     evaluate=Line(slope_s=5e-5),
     noise=LogNormal(cv=0.06),
 )
-JOB = {"workload": workload.read("mlp"), "steps": 60, "warmup": 2, "test_size": 50, "evaluate_every": 5}
+JOB = {"workload": workload.read("mlp"), "steps": 40, "warmup": 2, "test_size": 50, "evaluate_every": 5}
 
 
 def machines(costs, *own):
@@ -125,7 +125,7 @@ def renewing(cold_s: float) -> Costs:
     """Costs that are found in a run of amb-dg, which nobody has sleep: it packs for 3 ms and takes up parameters for 20 ms."""
     lines = {"compute": Line(base_s=1e-2, cold_s=cold_s), "pack": Line(base_s=3e-3), "take_up": Line(base_s=2e-2)}
     protocol = AnytimeDelayedGradients(time_limit_s=0.06, partitions=8, window_s=0.1)
-    job = {"batch": 16, **JOB, "test_size": 0, "steps": 150, "workers": 1}
+    job = {"batch": 16, **JOB, "test_size": 0, "steps": 80, "workers": 1}
     where = machines(Costs(**lines, noise=LogNormal(cv=0.05)))
     fixed = [Scenario(FixedMinibatch(), cluster=where, seed=seed, **(job | {"batch": 2})) for seed in (1, 2)]
     traces = map(event.trace, [*fixed, Scenario(protocol, cluster=where, **job)])

@@ -172,8 +172,10 @@ def read(tmp_path, text: str, name: str = "job.log", **said) -> Steps:
     return steps.logged(tmp_path / name, About("mlp", **said))
 
 
-@pytest.mark.parametrize("name", PRINTED)
-@pytest.mark.parametrize("every", [1, 10])
+@pytest.mark.parametrize(
+    ("name", "every"),
+    [*((name, 1) for name in PRINTED), *((name, 10) for name in ("Megatron-LM", "Lightning", "torchtitan", "MXNet"))],
+)
 def test_steps_are_those_that_were_printed(tmp_path, name, every):
     line, said = PRINTED[name]
     found = read(tmp_path, printed(line, every), **said)

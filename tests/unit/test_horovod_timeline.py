@@ -113,7 +113,7 @@ def profiled(tmp_path, events):
 
 
 def simulated_s(found, model) -> float:
-    job = Scenario(protocols.make("horovod", ["algorithm=ring"]), model, 2, 10, 1, cluster=found)
+    job = Scenario(protocols.make("horovod", ["algorithm=ring"]), model, 2, 3, 1, cluster=found)
     return step_s(event.trace(job))
 
 
@@ -245,8 +245,7 @@ def recorded(tmp_path_factory):
         for fused in (tensors[1:], tensors[:1]):
             events += reduction(fused, had_us, agreed_us=10.0 + now_us - had_us, late_us=late_us)
             now_us = events[-1]["ts"]
-    for one in [one for one in events if one["ph"] == "X"]:
-        events.insert(events.index(one), one | {"name": "1"})
+    events = [of for one in events for of in ([one | {"name": "1"}] * (one["ph"] == "X") + [one])]
     file = tmp_path_factory.mktemp("recorded") / "timeline.json"
     file.write_text(json.dumps(events))
     return file

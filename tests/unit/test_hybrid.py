@@ -30,7 +30,7 @@ def job(name: str, *assignments: str, variables=(DENSE, SPARSE), workers=4, host
     """Servers beside the workers, one worker a host unless `hosts` say otherwise."""
     model = Workload(name="model", variables=variables)
     cluster = Cluster(hosts=hosts or [Host(count=workers)], network=LINK, local=LOCAL, costs={"model": costs})
-    options = {"servers_on": "workers", "steps": 5, "warmup": 1, "batch": 10, **options}
+    options = {"servers_on": "workers", "steps": 3, "warmup": 1, "batch": 10, **options}
     return Scenario(protocols.make(name, list(assignments)), model, workers, cluster=cluster, **options)
 
 
@@ -46,11 +46,10 @@ def carried(scenario: Scenario, way: str = "receive") -> list[int]:
     return [int(rows["bytes"][(here == host) & (there != host)].sum()) for host in sorted(set(hosts))]
 
 
-@pytest.mark.parametrize("algorithm", ["ring", "auto", "tree"])
+@pytest.mark.parametrize("algorithm", ["ring", "auto"])
 @pytest.mark.parametrize("workers", [1, 2, 5])
-@pytest.mark.parametrize("law", ["none", "niagara*0.01"])
-def test_without_sparse_variables_it_is_allreduce(algorithm, workers, law):
-    options = {"variables": (DENSE,), "workers": workers, "stragglers": stragglers.read(law)}
+def test_without_sparse_variables_it_is_allreduce(algorithm, workers):
+    options = {"variables": (DENSE,), "workers": workers, "stragglers": LAW}
     allreduce, hybrid = (step_s(job(name, f"algorithm={algorithm}", **options)) for name in ("allreduce", "hybrid"))
     np.testing.assert_allclose(hybrid, allreduce, rtol=0, atol=1e-9)
 

@@ -20,7 +20,11 @@ from sim.texts import TEXTS
 
 NAMES = list(protocols.PROTOCOLS)
 OTHERS = {"alone", "ps-barrier", "ps-rows"}  # texts that a protocol's settings, or jobs, choose
-SETTINGS = {"hierarchical": ["group=3"], "pipeline": ["micro_batches=4"]}
+SETTINGS = {
+    "hierarchical": ["group=3"],
+    "pipeline": ["micro_batches=4"],
+    "amb-dg": ["time_limit_s=0.02", "partitions=4"],
+}
 LAW = stragglers.read("niagara*0.01")
 CHAIN = Workload(
     name="chain",
@@ -35,7 +39,7 @@ def run(name: str, **options):
     scenario = Scenario(
         protocols.make(name, SETTINGS.get(name, ())),
         model,
-        **{"workers": 3, "batch": 32, "steps": 9, "warmup": 3, **options},
+        **{"workers": 3, "batch": 32, "steps": 4, "warmup": 1, **options},
     )
     return event.trace(scenario), scenario
 
@@ -61,7 +65,7 @@ def test_settings_are_frozen_and_the_source_is_named(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_no_rank_does_two_things_at_once(name):
     """Within a rank activities do not overlap, but for transfers, whose sender goes on, and for what texts beside the main one do."""
-    trace, scenario = run(name, stragglers=stragglers.read("niagara*0.01"))
+    trace, scenario = run(name, stragglers=LAW)
     for _, rows in trace.rows.groupby("rank"):
         beside = ["send", "receive"] if scenario.protocol.overlaps else ["send"]
         if scenario.protocol.overlaps:  # servers sum and update layer beside layer; ranks sum while they compute
@@ -112,7 +116,8 @@ def test_a_faster_cluster_is_faster(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_seed_is_a_run(name):
-    first, again, other = (run.__wrapped__(name, stragglers=LAW, seed=seed)[0].rows for seed in (0, 0, 1))
+    again, other = (run.__wrapped__(name, stragglers=LAW, seed=seed)[0].rows for seed in (0, 1))
+    first = run(name, stragglers=LAW)[0].rows
     assert first.equals(again)
     assert not np.array_equal(first["end_s"].to_numpy()[:50], other["end_s"].to_numpy()[:50])
 

@@ -62,10 +62,9 @@ def test_one_worker_goes_round_through_every_cost(name):
     )
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_staleness_0_is_synchronous_and_infinite_is_asynchronous(seed):
+def test_staleness_0_is_synchronous_and_infinite_is_asynchronous():
     """Ho et al. 2013, section 2."""
-    luck = {"stragglers": stragglers.read("niagara*0.01"), "seed": seed, "steps": 20}
+    luck = {"stragglers": stragglers.read("niagara*0.01"), "steps": 20}
     synchronous = step_s(job("ps-sync", "barrier=true", **luck))
     bounded_0 = step_s(job("ps-ssp", "staleness=0", **luck))
     np.testing.assert_allclose(synchronous, bounded_0, atol=1e-9)
@@ -78,7 +77,7 @@ def test_staleness_0_is_synchronous_and_infinite_is_asynchronous(seed):
 @pytest.mark.parametrize("staleness", [0, 2, 5])
 def test_nobody_is_further_ahead_than_the_bound(staleness):
     """Seen by the server: when a gradient comes, its worker has done at most the bound and one more than the slowest."""
-    trace = event.trace(job("ps-ssp", f"staleness={staleness}", speeds=[0.2], steps=60))
+    trace = event.trace(job("ps-ssp", f"staleness={staleness}", speeds=[0.2], steps=30))
     done, ahead = dict.fromkeys(range(1, 5), 0), []
     for peer in trace.rows[(trace.rows["rank"] == 0) & (trace.rows["activity"] == "reduce")]["peer"]:
         done[peer] += 1
@@ -108,9 +107,9 @@ REAL_STEP_S = (0.034, 0.054, 0.074)  # sleeps of 20, 40, 60 ms and what the rest
 REAL_LOCAL_STEPS = (397, 302, 202)  # of three workers, for 300 updates with one backup worker
 
 
-def real_job(name: str, *assignments: str) -> Scenario:
+def real_job(name: str, *assignments: str, steps: int = 290) -> Scenario:
     """What SyncReplicasOptimizer of TensorFlow 2.21 was run with: three workers that sleep 20, 40 and 60 ms a step."""
-    return job(name, *assignments, workers=3, speeds=[0.01 / s for s in REAL_STEP_S], steps=290, warmup=10)
+    return job(name, *assignments, workers=3, speeds=[0.01 / s for s in REAL_STEP_S], steps=steps, warmup=10)
 
 
 def test_tokens_do_not_ask_for_distinct_workers():
@@ -120,12 +119,12 @@ def test_tokens_do_not_ask_for_distinct_workers():
     local_steps = rows.groupby("rank").size().to_numpy()
     np.testing.assert_allclose(local_steps, REAL_LOCAL_STEPS, rtol=0.02)
     assert of_trace(trace).step_s.mean() == pytest.approx(0.051, rel=0.06)
-    assert step_s(real_job("ps-sync")).mean() == pytest.approx(0.074, rel=0.01)
+    assert step_s(real_job("ps-sync", steps=30)).mean() == pytest.approx(0.074, rel=0.01)
 
 
 def test_the_barrier_takes_one_gradient_of_each():
-    assert set(gradients(event.trace(real_job("ps-sync", "barrier=true"))).values()) == {300}
-    barrier = gradients(event.trace(real_job("ps-backup", "barrier=true")))
+    assert set(gradients(event.trace(real_job("ps-sync", "barrier=true", steps=30))).values()) == {40}
+    barrier = gradients(event.trace(real_job("ps-backup", "barrier=true", steps=30)))
     assert set(barrier) == {1, 2}  # the slowest is always late
 
 
@@ -133,8 +132,7 @@ AGREEING = [("ps-sync", []), ("ps-backup", []), ("ps-backup", ["barrier=true"])]
 
 
 @pytest.mark.parametrize(("name", "assignments"), AGREEING)
-@pytest.mark.parametrize("workers", [2, 4])
-@pytest.mark.parametrize("servers", [2, 3])
+@pytest.mark.parametrize(("workers", "servers"), [(2, 3), (4, 2)])
 @pytest.mark.parametrize("seed", [0, *(pytest.param(one, marks=pytest.mark.slow) for one in (1, 2))])
 def test_several_servers_make_the_same_updates_of_as_many_gradients(name, assignments, workers, servers, seed):
     """Though the last of them is slow, each adds gradients of its newest parameters only, and as many as an update needs."""
@@ -177,7 +175,7 @@ def test_a_server_saturates_at_its_closed_form_throughput(update_s):
     """Many workers: the slower of applying gradients one by one and of the port out."""
     link = Link(latency_s=1e-4, overhead_s=0, bandwidth_bytes_per_s=1e8)
     out_s = MLP.message_bytes / 1e8
-    scenario = job("ps-async", workers=40, link=link, update_s=update_s, steps=10)
+    scenario = job("ps-async", workers=20, link=link, update_s=update_s, steps=10)
     assert of_trace(event.trace(scenario)).throughput()[0] == pytest.approx(10 / max(update_s, out_s), rel=0.01)
 
 
@@ -185,7 +183,7 @@ def test_littles_law_at_the_server():
     """Little 1961: workers are computing or at the server; 8 = rate x (seconds computing + seconds at the server)."""
     link = Link(latency_s=1e-3, overhead_s=0, bandwidth_bytes_per_s=1e8)
     trace = event.trace(
-        job("ps-async", workers=8, link=link, update_s=2e-3, stragglers=stragglers.read("cedar*0.1"), steps=150)
+        job("ps-async", workers=8, link=link, update_s=2e-3, stragglers=stragglers.read("cedar*0.1"), steps=80)
     )
     rows = trace.rows[trace.rows["rank"] > 0]
     computed = rows[rows["activity"] == "compute"].sort_values(["rank", "end_s"])
@@ -194,7 +192,7 @@ def test_littles_law_at_the_server():
     assert rate * apart_s.mean() == pytest.approx(8, rel=0.01)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(
     st.sampled_from(SERVED),
     st.integers(1, 5),
@@ -241,7 +239,7 @@ def test_wrong_settings(make, said):
 
 def test_a_gradient_counts_as_of_its_token_not_of_what_was_pulled():
     """TensorFlow's local_step: who sleeps on a token while others update pulls new parameters, and works in vain all the same."""
-    rows = event.trace(job("ps-backup", stragglers=stragglers.read("niagara*0.1"), steps=200)).rows
+    rows = event.trace(job("ps-backup", stragglers=stragglers.read("niagara*0.1"), steps=100)).rows
     keys = ["rank", "step"]
     pulled = rows[rows["activity"] == "compute"].set_index(keys)["version"]
     sent = rows[(rows["activity"] == "send") & (rows["rank"] > 0)].set_index(keys)["version"]

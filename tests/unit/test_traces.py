@@ -1,6 +1,7 @@
 """Traces in files: what is written is read, in both formats, of every protocol; what was damaged or cannot be is refused."""
 
 import json
+from functools import cache
 
 import event
 import numpy as np
@@ -28,14 +29,19 @@ def written(trace, folder, suffix):
     return path
 
 
+@cache
+def run(name):
+    tested = 0 if name == "hybrid" else 8
+    job = {"workers": 3, "steps": 3, "warmup": 1, "batch": 64, "test_size": tested, "evaluate_every": 2}
+    law = {"stragglers": stragglers.read("niagara*0.05"), "stragglers_name": "niagara*0.05"}
+    return event.trace(Scenario(make(name), workload.NAMED["lstm_lm" if name == "hybrid" else "mlp"], **job, **law))
+
+
 @pytest.mark.parametrize("suffix", SUFFIXES)
 @pytest.mark.parametrize("name", ANYWHERE)
 def test_a_trace_is_read_as_it_was_written(tmp_path, name, suffix):
     """Its rows are such as its header allows, whatever the order of messages: workers with sleeps make unequal steps."""
-    tested = 0 if name == "hybrid" else 8
-    job = {"workers": 3, "steps": 3, "warmup": 1, "batch": 64, "test_size": tested, "evaluate_every": 2}
-    law = {"stragglers": stragglers.read("niagara*0.05"), "stragglers_name": "niagara*0.05"}
-    trace = event.trace(Scenario(make(name), workload.NAMED["lstm_lm" if name == "hybrid" else "mlp"], **job, **law))
+    trace = run(name)
     again = traces.read(written(trace, tmp_path, suffix))
     assert again.header == trace.header
     assert again.rows.equals(traces.typed(trace.rows))
