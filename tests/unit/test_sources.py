@@ -47,21 +47,23 @@ def by_rule(cluster: str) -> str:
 
 
 WITHHELD = """
-aicr_b200 alcf_polaris azure_p100 baskerville census_scvi cori_gpu cori_gpu_cosmoflow
-cori_gpu_sc20 cori_haswell cori_knl deepmd detectiontricks_14 determined_albert dlperf elasticdl
-frontier habana_gaudi hkbu_100g_ib hkbu_100g_tcp hkbu_10g horovod_476 horovod_900 hpcdiy_4090
-imagenet_torch_49 kempner lambda_2080ti lambda_3090_3970x lambda_a100_40gb lambda_a6000
-lambda_cloud_a6000 lambda_cloud_rtx6000 lambda_h100_pcie libai litgpt_864 mit_engaging_b200
-mosaic_h100 mxnet_14516 mxnet_4968 mxnet_7813 mxnet_872 mxnet_p2 mxnet_titanx oneflow_benchmark
-open_clip_466 opennmt_89 p3dn_maskrcnn p3dn_raysgd paddle_4352 paddle_fleetx paddle_perf
-stylegan_a100 stylegan_v100 summit tacotron2_152 torch_xpu_1623
+ai_summer_ddp aicr_b200 alcf_polaris azure_p100 baskerville census_scvi cori_gpu
+cori_gpu_cosmoflow cori_gpu_sc20 cori_haswell cori_knl deepmd detectiontricks_14
+determined_albert dlperf elasticdl frontier graphcore_bow habana_gaudi hkbu_100g_ib hkbu_100g_tcp
+hkbu_10g horovod_476 horovod_900 hpcdiy_4090 imagenet_torch_49 kempner lambda_2080ti
+lambda_3090_3970x lambda_a100_40gb lambda_a6000 lambda_cloud_a6000 lambda_cloud_rtx6000
+lambda_h100_pcie libai litgpt_864 mit_engaging_b200 mosaic_h100 mxnet_14516 mxnet_4968 mxnet_7813
+mxnet_872 mxnet_p2 mxnet_titanx oneflow_benchmark open_clip_466 opennmt_89 p3dn_maskrcnn
+p3dn_raysgd paddle_4352 paddle_fleetx paddle_perf stylegan_a100 stylegan_v100 summit
+tacotron2_152 torch_xpu_1623
 """
 
 
 LAST = """
-benchpress_160 byteps_59 byteps_79 caffe_2903 espnet_3583 fastpitch_dgx1 fastpitch_dgx_a100
-flagperf_a100 flagperf_r300 horovod_998 mmagic_879 mxnet_5845 paddle_3137 paddle_9526
-paddle_benchmark_55 pytorch_20311 rcc_mnist rocm_pytorch_46 rossum_7gforce rossum_nv24 uab_cheaha
+benchpress_160 byteps_59 byteps_79 caffe_2903 discovery_v100 espnet_3583 fastpitch_dgx1
+fastpitch_dgx_a100 flagperf_a100 flagperf_r300 horovod_998 hpc_ml_k80 mmagic_879 mxnet_5845
+paddle_3137 paddle_9526 paddle_benchmark_55 pytorch_20311 rcc_mnist rocm_pytorch_46
+rossum_7gforce rossum_nv24 tf_models_4103 tf_multigpu_titanx uab_cheaha
 """
 
 
