@@ -82,14 +82,10 @@ class Scope:
     def __init__(self, code: CodeType, names: dict[str, Any], around: dict[str, Any]):
         self.code, self.names, self.around = code, names, around
         self.locals = {*code.co_varnames, *code.co_cellvars}
-        self.node: ast.AST = tree_of(code)  # that is lowered now
+        self.file = os.path.basename(code.co_filename)
+        self.node: ast.stmt = tree_of(code)  # that is lowered now
         self.returns: list[int] = []  # rows that jump to the end
         self.result: Any = None
-
-    @property
-    def place(self) -> str:
-        """file:line."""
-        return f"{os.path.basename(self.code.co_filename)}:{getattr(self.node, 'lineno', 0)}"
 
 
 class Expressions(Code):
@@ -180,7 +176,7 @@ class Expressions(Code):
 
     def as_range(self, value: Any) -> Range:
         """A group of ranks: a range upwards, or one rank."""
-        if isinstance(value, Number | int):
+        if isinstance(value, (Number, int)):
             return Range(value, value + 1)
         if isinstance(value, range):
             return Range(value.start, value.stop, value.step)
@@ -213,7 +209,7 @@ class Expressions(Code):
 
     def on_Subscript(self, scope: Scope, node: ast.Subscript) -> Any:
         base, k = self.value(scope, node.value), self.value(scope, node.slice)
-        if symbolic(k) and isinstance(base, range | Range):
+        if symbolic(k) and isinstance(base, (range, Range)):
             base, wraps = self.as_range(base), isinstance(node.slice, ast.BinOp) and isinstance(node.slice.op, ast.Mod)
             k = k if wraps or isinstance(k, slice) else k % base.length  # it may be below 0
         known = isinstance(base, (Symbol, Part, range, list, tuple))

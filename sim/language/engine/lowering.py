@@ -42,7 +42,7 @@ class Statements(Expressions):
             if isinstance(error, Placed):
                 raise
             source = ast.unparse(scope.node).splitlines()[0][:80]
-            raise Placed(f"{scope.place}: `{source}`: {error}") from error
+            raise Placed(f"{scope.file}:{scope.node.lineno}: `{source}`: {error}") from error
         finally:
             self.place, self.loops, self.depth, self.cells = before
         self.here(*scope.returns)
@@ -53,12 +53,12 @@ class Statements(Expressions):
         for node in nodes:
             scope.node = node
             if not self.place or not scope.code.co_filename.startswith(LANGUAGE):
-                self.place = scope.place
+                self.place = f"{scope.file}:{node.lineno}"
             if isinstance(node, QUIET) and self.by_python(scope, node):
                 continue
             self.make_lists(scope, node)
             way = getattr(self, f"do_{type(node).__name__}", None)
-            if way is None or (isinstance(node, ast.For | ast.While) and node.orelse):
+            if way is None or (isinstance(node, (ast.For, ast.While)) and node.orelse):
                 raise NotLowered(f"{type(node).__name__} is not understood")
             if way(scope, node):
                 return True
@@ -171,7 +171,7 @@ class Statements(Expressions):
                 self.job.steps, lambda k: self.turn(scope, node, k, (op.BEGIN_STEP, k, Plain(1))), (op.END_STEP,)
             )
         else:
-            ended = self.gone_through(scope, node, source if isinstance(source, Symbol | range) else [*source])
+            ended = self.gone_through(scope, node, source if isinstance(source, (Symbol, range)) else [*source])
         for name in bound(node.target) & scope.names.keys():
             if not self.is_cell(scope.names[name]):
                 del scope.names[name]
