@@ -46,13 +46,15 @@ def compute_until(me: Rank, end_s: float, micros: int):
     They are turns of one loop: the whole minibatch is fetched before it, and the gradient joined behind it. Returns the samples.
     """
     yield from fetch(me)
-    micro = 0
-    while micro == 0 or (micro < micros and time_left(me, end_s)):
+    done = 0
+    for micro in range(micros):
+        if micro and not time_left(me, end_s):
+            break
         yield from me.forward(micro=micro, of=micros)
         yield from me.backward(micro=micro, of=micros)
-        micro += 1
+        done = micro + 1
     yield from join(me)
-    return me.batch * micro // micros
+    return me.batch * done // micros
 
 
 def compute_renewing(me: Rank, end_s: float, micros: int):

@@ -217,7 +217,7 @@ def flops_of(scenario: Scenario) -> float:
 
 def without_rows(variable: Variable) -> Variable:
     """A variable whose gradient is dense."""
-    return variable.model_copy(update={"rows": None})
+    return variable.model_copy(update={"rows": None}) if variable.rows else variable
 
 
 def touched(variable: Variable, batch: int):

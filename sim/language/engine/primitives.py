@@ -136,7 +136,7 @@ class Program(Statements):
     def compute(self, seconds: Any, cold_s: Any, factors: int) -> None:
         """Work of the core whose seconds vary, after which the rank is warm."""
         self.emit(op.COMPUTE, seconds, cold_s, Plain(factors))
-        self.emit(op.IS_WARM)
+        self.tell(self.job.cold_s or self.job.update_cold_s, op.IS_WARM)
 
     def passes(self, to_s: list[float], begins: bool, command: commands.Forward | commands.Backward) -> Any:
         """Compute a stretch of layers; its samples.
@@ -147,9 +147,9 @@ class Program(Statements):
         job, first, stop, micro = self.job, command.first, command.stop, command.micro
         samples = self.samples_of(micro, command.of)
         share, opens = samples / job.batch, begins and first == 0
-        self.tell(opens, op.FETCH, share)
+        self.tell(both(job.input_s or job.resume_s, opens), op.FETCH, share)
         if not same(first, stop):
-            begun: Any = begins and micro == 0
+            begun: Any = begins and (job.loop_s or job.to_device_s) and micro == 0
             part = folded(max, job.least, job.fixed + (1 - job.fixed) * share)
             seconds = self.between(to_s, first, stop) * part + job.loop_s * both(opens, begun)
             self.spend(op.WORK, opens * (job.to_device_s * (begun if job.copied_at_once else share)))
@@ -174,7 +174,7 @@ class Program(Statements):
             self.emit(op.COMPUTED, samples, self.between(self.me.items_to, command.first, command.stop))
         else:
             self.spend(op.WORK, self.job.pack_s)
-            self.emit(op.IS_WARM)
+            self.tell(self.job.cold_s or self.job.update_cold_s, op.IS_WARM)
 
     def update(self, command: commands.Update) -> None:
         job, piece = self.job, command.piece
