@@ -76,9 +76,9 @@ def learn(rows: Rows, host_of_rank: list[int]) -> Learned:
 def _lines(table) -> tuple[Line, float, Line, dict[str, Line | None], list[str]]:
     """compute, loop_s, partition, all other lines by activity, and how these of gradients were found."""
     compute, loop_s, partition, notes = _gradient(table)
-    side: dict[str, Line | None] = {name: _line(table[table["activity"] == name]) for name in (*SIDE, *STAGED)}
-    by_rows = table[table["activity"] == "reduce_rows"]
-    side["reduce_rows"] = None if by_rows.empty else _line(by_rows)
+    rows = dict(iter(table.groupby("activity")))
+    side: dict[str, Line | None] = {name: _line(rows.get(name, table[:0])) for name in (*SIDE, *STAGED)}
+    side["reduce_rows"] = _line(rows["reduce_rows"]) if "reduce_rows" in rows else None
     return compute, loop_s, partition, side, notes
 
 

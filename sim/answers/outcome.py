@@ -117,13 +117,16 @@ def of_trace(trace: Trace) -> Outcome:
 def _updates(trace: Trace) -> tuple[np.ndarray, np.ndarray]:
     """When each step's last update ended, seconds, and the samples of its updates; up to the first that is missing."""
     rows = trace.rows
-    updates = rows[(rows["rank"] == 0) & (rows["activity"] == "update")]
-    by_step = updates.groupby("step").agg({"end_s": "max", "samples": "sum"})
-    complete = np.logical_and.accumulate(by_step.index.to_numpy() == np.arange(len(by_step)))
+    updates = ((rows["rank"] == 0) & (rows["activity"] == "update")).to_numpy()
+    step, end_s, of_update = (rows[name].to_numpy()[updates] for name in ("step", "end_s", "samples"))
+    steps, places = np.unique(step, return_inverse=True)
+    last_s, samples = np.full(len(steps), -np.inf), np.zeros(len(steps), int)
+    np.maximum.at(last_s, places, end_s)
+    np.add.at(samples, places, of_update)
     each = trace.header.updates_per_step  # that have a number each, where the order of arrival numbers them
-    steps = np.count_nonzero(complete) // each
-    ends_s, samples = (by_step[name].to_numpy()[: steps * each].reshape(steps, each) for name in ("end_s", "samples"))
-    return ends_s[:, -1].astype(float), samples.sum(axis=1)
+    complete = np.count_nonzero(np.logical_and.accumulate(steps == np.arange(len(steps)))) // each
+    ends_s, made = (one[: complete * each].reshape(complete, each) for one in (last_s, samples))
+    return ends_s[:, -1], made.sum(axis=1)
 
 
 def _paused_s(trace: Trace, steps: int) -> np.ndarray:
@@ -140,9 +143,10 @@ def _paused_s(trace: Trace, steps: int) -> np.ndarray:
 
 def _idle_fraction(trace: Trace, start_s: float, end_s: float) -> np.ndarray:
     """Share of the seconds from start_s to end_s that each rank spent in `wait`, shape (ranks,)."""
-    waits = trace.rows[trace.rows["activity"] == "wait"]
-    inside_s = waits["end_s"].clip(upper=end_s) - waits["start_s"].clip(lower=start_s)
-    idle_s = np.bincount(waits["rank"].to_numpy(int), inside_s.clip(lower=0).to_numpy(float), trace.header.ranks)
+    waits = (trace.rows["activity"] == "wait").to_numpy()
+    begin_s, over_s, rank = (trace.rows[name].to_numpy()[waits] for name in ("start_s", "end_s", "rank"))
+    inside_s = np.minimum(over_s, end_s) - np.maximum(begin_s, start_s)
+    idle_s = np.bincount(rank.astype(int), np.maximum(inside_s, 0.0), trace.header.ranks)
     return idle_s / (end_s - start_s)
 
 

@@ -59,7 +59,7 @@ def test_evaluations_without_their_activities_are_refused(trace):
 
 def evaluating(cluster: str, said: tuple[str, ...]) -> Scenario:
     name, *settings = said
-    about = {"steps": 6, "warmup": 0, "batch": 16, "test_size": 100, "evaluate_every": 2}
+    about = {"steps": 4, "warmup": 0, "batch": 16, "test_size": 100, "evaluate_every": 2}
     return Scenario(protocols.make(name, settings), bare("toy_fc"), 3, cluster=CLUSTERS[cluster], **about)
 
 

@@ -36,7 +36,7 @@ def job(
     costs = options.pop("costs", COSTS)
     hosts = [Host(name=f"h{i}", cores=cores, slots=1, speed=speed) for i, speed in enumerate(speeds or [1.0] * workers)]
     cluster = Cluster(hosts=hosts, network=link, costs={"layers": costs})
-    options = {"steps": 4, "warmup": 1, "batch": 10, **options}
+    options = {"steps": 2, "warmup": 1, "batch": 10, **options}
     protocol = protocols.make(name, ["algorithm=ring", *settings])
     return Scenario(protocol, LAYERS, workers, cluster=cluster, **options)
 

@@ -86,7 +86,7 @@ def idle_share(found, warmup: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("name", ["ddp", "allreduce"])
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(8))
 def test_drawn_rings_end_when_their_messages_say(seed, name):
     job, text = drawn(seed, name)
     loop, events = both(job, text)
@@ -99,7 +99,7 @@ def test_drawn_rings_end_when_their_messages_say(seed, name):
         assert event.run(job, text).ends_s == pytest.approx(loop.ends_s, rel=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(15))
 def test_drawn_horovods_are_within_a_percent(seed):
     job, text = drawn(seed, "horovod")
     loop, events = both(job, text)

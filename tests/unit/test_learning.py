@@ -42,7 +42,7 @@ def rows(trace: Trace, end_s: float = np.inf) -> list[tuple]:
 @pytest.mark.parametrize("kind", KINDS)
 def test_times_are_those_of_the_simulation(kind):
     """All activities are; and samples are those of the updates, which the last rank has made when it counts."""
-    scenario = job(*KINDS[kind])
+    scenario = job(*KINDS[kind], steps=5)
     found, expected = trained(scenario, 2), event.trace(scenario, 2)
     assert sorted(row for row in found.rows if row.activity not in NOT_MEASURED) == rows(expected)
     updates = expected.rows[(expected.rows["activity"] == "update") & (expected.rows["samples"] > 0)]
@@ -59,7 +59,7 @@ def test_times_are_those_of_the_simulation(kind):
 @pytest.mark.parametrize("optimiser", ["sgd", "adm"])
 def test_synchronous_protocols_end_with_the_same_parameters(optimiser):
     training = replace(TRAINING, optimiser=optimiser, learning_rate=None, decay_steps=3, decay_rate=0.5)
-    ends = {kind: trained(job(*KINDS[kind]), training=training).versions[-1] for kind in SAME}
+    ends = {kind: trained(job(*KINDS[kind], steps=5), training=training).versions[-1] for kind in SAME}
     for kind, end in ends.items():
         np.testing.assert_allclose(end, ends["fmb"], **CLOSE, err_msg=kind)
 

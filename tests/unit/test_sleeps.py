@@ -54,7 +54,7 @@ class Served(Text):
 
 def job(protocol, law, **more):
     return Scenario(
-        protocol, workload.read("mlp"), stragglers=stragglers.read(law), **{"steps": 30, "workers": 4} | more
+        protocol, workload.read("mlp"), stragglers=stragglers.read(law), **{"steps": 10, "workers": 2} | more
     )
 
 
@@ -89,7 +89,7 @@ def test_sleeps_beside_servers_draw_anew():
 @pytest.mark.parametrize("law", ["lognormal(mean=50ms, cv=1)", *SEQUENCES])
 def test_worlds_sleep_alike(law):
     made = SEQUENCES.get(law) or stragglers.read(law)
-    scenario = Scenario(protocol_of(LocalSteps)(), workload.read("mlp"), stragglers=made, steps=20, workers=4)
+    scenario = Scenario(protocol_of(LocalSteps)(), workload.read("mlp"), stragglers=made, steps=8, workers=3)
     agree(scenario, 2)
 
 
