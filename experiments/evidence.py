@@ -5,7 +5,7 @@ profile (experiments.extrapolation.sizes): predictions and intervals are those t
 step takes as long as on the largest size that was fitted. Tables of what no command fits (sums alone, TensorFlow's servers) are not here.
 
 Sources for choices had a part in the choice of mechanisms and constants; those that figures/sources.toml holds out are predicted with
-`--held-out` alone, once all choices are made. A row is in several splits.
+`--held-out` alone, once all choices are made, and so are those of its second list, which had no part in any. A row is in several splits.
 
 Besides, answers where nothing but one GPU's step is known: links by name, one host and several.
 """
@@ -22,7 +22,7 @@ import numpy as np
 from experiments import figures
 from experiments.extrapolation import cores, scores, sizes
 from experiments.extrapolation.held import Held, Refused, by_source, mean_error
-from experiments.figures import CHOICE, HELD_OUT, KEPT_BACK
+from experiments.figures import CHOICE, HELD_OUT, KEPT_BACK, SECOND
 from experiments.kit import pages
 from sim.base.progress import Progress, advance
 from sim.sweeps import pools
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from experiments.extrapolation.one_host import Asked
 
 # On 2 quiet cores, for the time left.
-TAKES_S = {CHOICE: 520, HELD_OUT: 380, KEPT_BACK: 60, "networks": 40, "by name": 60}
+TAKES_S = {CHOICE: 520, HELD_OUT: 380, KEPT_BACK: 60, SECOND: 35, "networks": 40, "by name": 60}
 LARGEST = {"bert": 2, "imagenet": 2, "cifar10": 4, "deepspeech2": 4}  # hosts of T4 GPUs that are fitted, in a table
 T4_TITLE = "T4, fitted on 1 and 2 hosts (CIFAR-10, DeepSpeech2: 1 to 4)"
 BAD, USUAL = "published because scaling was bad", "documentation and benchmarks"
@@ -47,7 +47,7 @@ def run(out: Path, seed: int = 0, held_out: bool | None = None) -> None:
     Args:
         held_out: whether the sources are predicted, too, that are kept out of every choice.
     """
-    left_out = () if held_out else (HELD_OUT, KEPT_BACK)
+    left_out = () if held_out else (HELD_OUT, KEPT_BACK, SECOND)
     with Progress("fitting and predicting", sum(s for what, s in TAKES_S.items() if what not in left_out)):
         rows, shown = of_splits(held_out)
         named = sizes.predicted(sizes.with_networks(CHOICE), pools.of_size(None), TAKES_S["networks"])[0]
@@ -65,7 +65,7 @@ def of_splits(held_out: bool | None) -> tuple[list[Held], list[str | Table]]:
     """The rows of all sources for choices, and what is shown of these and, if it is asked for, of those that are held out."""
     chosen: list[Held] = []
     shown: list[str | Table] = []
-    for split in (CHOICE, HELD_OUT, KEPT_BACK)[: 3 if held_out else 1]:
+    for split in (CHOICE, HELD_OUT, KEPT_BACK, SECOND)[: 4 if held_out else 1]:
         rows, refused = sizes.predicted(sizes.series_of(split), pools.of_size(None), TAKES_S[split])
         chosen = chosen or rows
         shown.append(scores.table(f"Further sources, {split}", rows, lambda row: row.source))

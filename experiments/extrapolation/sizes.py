@@ -76,15 +76,15 @@ class Split(NamedTuple):
 
 
 def series_of(split: str) -> list[Series]:
-    """All series of the sources that are in that split of figures.sources()."""
+    """All series of the sources of figures.sources() that are predicted with that split."""
     found = []
     for source in figures.sources():
-        if source.split == split and source.name == "t4":
+        if source.predicted_with == split and source.name == "t4":
             found += [
                 Series("t4", name, model or name, t4.MILLION_PARAMETERS, t4.even(name))
                 for name, model in t4.MODELS.items()
             ]
-        elif source.split == split and not source.module:
+        elif source.predicted_with == split and not source.module:
             found += spread(of_source(source.name, figures.table(f"sizes/{source.name}")))
     return found
 

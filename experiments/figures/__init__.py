@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).parent
 CHOICE, HELD_OUT, KEPT_BACK = "choice", "held out", "kept back"
+SECOND = "second list"
 
 
 class Source(NamedTuple):
@@ -23,6 +24,7 @@ class Source(NamedTuple):
         network: of a host, as it is called; empty if nobody says.
         gpu: by its name in the catalogue, of rates of one GPU that no share of a peak was learned from; empty of other sources.
         published_because: of sources that were listed together, "scaling" if rows were published because it was bad, or "benchmark".
+        listed: the number of the list that it came with.
     """
 
     name: str
@@ -33,6 +35,14 @@ class Source(NamedTuple):
     network: str = ""
     gpu: str = ""
     published_because: str = ""
+    listed: int = 1
+
+    @property
+    def predicted_with(self) -> str:
+        """The split that it is predicted with: those of the second list that are not kept back are one."""
+        if self.listed == 1:
+            return self.split
+        return SECOND if self.split != KEPT_BACK else ""
 
 
 def table(name: str) -> pd.DataFrame:

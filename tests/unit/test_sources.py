@@ -18,7 +18,7 @@ from calibration.scaling import fitting
 from experiments import evidence, figures
 from experiments.extrapolation import scores, sizes, t4
 from experiments.extrapolation.held import Held, Refused
-from experiments.figures import CHOICE, HELD_OUT, KEPT_BACK
+from experiments.figures import CHOICE, HELD_OUT, KEPT_BACK, SECOND
 from sim import run, zoo
 from sim.answers.extrapolation import Unknown
 from sim.platform import other_sizes
@@ -261,7 +261,7 @@ def test_sources_that_are_held_out_are_predicted_only_if_it_is_asked_for(monkeyp
     assert asked == [CHOICE]
     assert shown[0].title == "Further sources, choice"
     _, shown = evidence.of_splits(held_out=True)
-    assert asked[1:] == [CHOICE, HELD_OUT, KEPT_BACK]
+    assert asked[1:] == [CHOICE, HELD_OUT, KEPT_BACK, SECOND]
     assert any(
         str(part).startswith("1 further sources, held out: 90 % intervals hold of rows 100.0%") for part in shown
     )
