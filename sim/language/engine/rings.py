@@ -79,10 +79,7 @@ def go_around(S: State, n: int) -> None:
     for turn in range(2 * n - 2):
         sent = (2 * n - 1 - turn) % n  # by the first; of each rank the part that the one before it has sent comes
         for k in range(n):
-            right = k + 1 if k + 1 < n else 0
-            passes_on(S, k, right, S.ring_bytes[sent])
-            came = min(S.ring_there[right], S.ring_rested[right]) - max(S.ring_begin[right], S.ring_rest[right])
-            S.ring_idle[right] -= max(0.0, came)
+            passes_on(S, k, k + 1 if k + 1 < n else 0, S.ring_bytes[sent])
             sent = sent + 1 if sent + 1 < n else 0
         for k in range(n):
             takes_in(S, k, k - 1 if k > 0 else n - 1, S.ring_bytes[sent - 1 if sent > 0 else n - 1])
@@ -115,19 +112,23 @@ def passes_on(S: State, k: int, right: int, size: float) -> None:
     S.ring_at[k] = at
     for hop in range(2 * climb_of(S, frm, to)):
         port = port_of(S, frm, to, hop)
-        S.ring_begin[right] = begins_at(S, port, 0 if S.levels == 1 else level_of(S, port), size, at)
+        begin = begins_at(S, port, 0 if S.levels == 1 else level_of(S, port), size, at)
         passed = max(passed, S.port_free[port])
-        S.ring_left[k] = passed if hop == 0 else S.ring_left[k]
+        if hop == 0:
+            S.ring_left[k] = passed
+        S.ring_begin[right] = begin
         S.ring_there[right] = passed
-        S.ring_until[k] = max(S.ring_until[k], S.ring_left[k])
-        at = (passed if S.whole_messages else S.ring_begin[right]) + S.latency_s
+        at = (passed if S.whole_messages else begin) + S.latency_s
         passed += S.latency_s
+    S.ring_until[k] = max(S.ring_until[k], S.ring_left[k])
 
 
 def takes_in(S: State, k: int, left: int, size: float) -> None:
     """The k-th member takes a part from the one on its left, which waits for that on the same host."""
     seconds = S.local_overhead_s + S.local_copy_s * size if S.ring_near[left] else S.overhead_s
     at = max(S.ring_at[k], S.ring_there[k]) + seconds / S.rank_speed[S.ring_rank[k]]
+    came = min(S.ring_there[k], S.ring_rested[k]) - max(S.ring_begin[k], S.ring_rest[k])
+    S.ring_idle[k] -= max(0.0, came)
     rests(S, k, S.ring_begin[k])
     S.ring_at[k] = at
     S.ring_until[k] = max(S.ring_until[k], at)
