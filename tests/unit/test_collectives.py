@@ -51,7 +51,7 @@ def placements(ranks: int) -> list[list[int]]:
 def test_every_rank_ends_with_the_sum(algorithm, ranks):
     rng = np.random.default_rng(ranks)
     for size in SIZES:
-        for hosts in placements(ranks):
+        for hosts in placements(ranks)[: None if algorithm == "hierarchical" else 1]:  # no other asks for hosts
             vectors = rng.integers(-99, 99, (ranks, size))
             expected = vectors.sum(axis=0)
             execute(algorithm, hosts, vectors)

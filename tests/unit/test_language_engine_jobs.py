@@ -45,7 +45,7 @@ def differ(of: Job, text, kernel) -> dict[str, float]:
 @pytest.mark.parametrize("laws", [Laws(), Laws(sleep=Exponential(mean=0.01))], ids=["ties", "sleeps"])
 @pytest.mark.parametrize("name", TEXTS)
 def test_a_text_takes_as_long_as_in_the_event_world(name, laws, kernel):
-    of = Job(6, LAYERS, 3, batch=16, laws=laws)
+    of = Job(6, LAYERS, 2, batch=16, laws=laws)
     assert differ(of, TEXTS[name](**SETTINGS.get(name, {})), kernel) == {}
 
 

@@ -158,7 +158,8 @@ SPEAKS = {
 @pytest.mark.parametrize("what", SPEAKS)
 @pytest.mark.parametrize(("stdout", "said"), [("full", "stdout: No space left on device"), ("closed", "")])
 def test_a_full_stdout_is_one_line_and_a_closed_pipe_ends_quietly(what, stdout, said, folder, monkeypatch, capsys):
-    write_fitted()
+    if what == "what was fitted":
+        write_fitted()
     capsys.readouterr()
     reader, writer = os.pipe()
     os.close(reader)

@@ -75,7 +75,7 @@ def test_a_trace_without_rows_is_a_timeline(header, tmp_path):
 def simulated(protocol):
     """A short run, with whatever the protocol does beside computing."""
     ours, name = protocols.make(protocol), "lstm_lm" if protocol == "hybrid" else "mlp"
-    job = {"workers": 3, "steps": 4, "warmup": 1, "stragglers": stragglers.read("niagara*0.01")}
+    job = {"workers": 3, "steps": 2, "warmup": 1, "stragglers": stragglers.read("niagara*0.01")}
     job |= {"servers": 2, "variable_partitions": 2} if ours.has_servers else {"test_size": 8}
     cluster = Cluster(name="slow", hosts=(Host(name="host", count=5),), network=SLOW)
     return event.trace(Scenario(ours, workload.NAMED[name], cluster=cluster, **job))
