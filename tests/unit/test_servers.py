@@ -210,14 +210,10 @@ def test_every_run_ends_with_all_its_updates(name, workers, servers, barrier, se
     trace = event.trace(scenario)
     updates = trace.rows[(trace.rows["activity"] == "update") & (trace.rows["rank"] == 0)]
     assert len(updates) == scenario.rounds * scenario.updates_per_step
-    assert of_trace(trace).samples.sum() == 4 * scenario.updates_per_step * 10 * (len(gradients_of_update(scenario)))
-    assert set(trace.rows["rank"]) == set(range(scenario.ranks))
-
-
-def gradients_of_update(scenario) -> range:
-    """As many as an update takes."""
     protocol = scenario.protocol
-    return range(1 if protocol.way == "asynchronous" else protocol.gradients_per_update(scenario.workers))
+    each = 1 if protocol.way == "asynchronous" else protocol.gradients_per_update(workers)  # gradients of an update
+    assert of_trace(trace).samples.sum() == 4 * scenario.updates_per_step * 10 * each
+    assert set(trace.rows["rank"]) == set(range(scenario.ranks))
 
 
 @pytest.mark.parametrize(
