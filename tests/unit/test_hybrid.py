@@ -128,7 +128,7 @@ def test_every_run_ends_with_all_its_updates(variables, workers, servers, parts,
     )
     trace = event.trace(scenario)
     assert scenario.servers == (0 if variables == {DENSE} else servers)
-    assert of_trace(trace).samples.tolist() == [[10 * workers] * 5]
+    assert of_trace(trace).samples.tolist() == [[10 * workers] * scenario.steps]
     assert set(trace.rows["rank"]) == set(range(scenario.ranks))
 
 
