@@ -501,32 +501,6 @@ def test_a_dead_end_says_who_waits_for_what():
     )
 
 
-@pytest.mark.parametrize(
-    ("what", "words"),
-    [
-        (lambda me: me.post(me.weights, 9), "me.post to rank 9 of 2"),
-        (lambda me: me.forward(0, 9), "layers 0 to 9 of 8"),
-        (lambda me: me.forward(micro=3, of=3), "micro-batch 3 of 3"),
-        (lambda me: me.forward(micro=0, of=17), "micro-batch 0 of 17, of a minibatch of 16 samples"),
-        (lambda me: me.update(me.gradient), "me.update of gradient: a piece of me.weights"),
-        (lambda me: me.wait([], 1), "me.wait for 1 of 0 handles"),
-        (lambda me: iter([3]), "yield from me.NAME"),
-        (lambda me: 1 / 0, "ZeroDivisionError: division by zero"),
-        (lambda me: me.take("a"), "me.take from 'a'"),
-        (lambda me: me.take(7), "me.take from 7"),
-        (lambda me: me.follow(range(1, 4), me.weights), "me.follow from range(1, 4)"),
-    ],
-)
-def test_a_mistake_is_one_line_with_its_place(what, words):
-    def text(me):
-        for _ in me.steps():
-            yield from what(me)
-
-    found = said(text)
-    assert words in found
-    assert "rank 0, test_language_event.py:" in found
-
-
 def test_requests_without_time_end(monkeypatch):
     monkeypatch.setattr("sim.language.event.task.MOST_AT_ONCE", 1000)
 

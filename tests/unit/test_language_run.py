@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 import pytest
+from common import common
 
 from sim import protocols
 from sim.base.errors import WrongSetting
@@ -13,6 +14,7 @@ from sim.language.job import Job, Layer
 from sim.language.text import Text
 from sim.model import workload
 from sim.run import main
+from sim.runs.job import job_of
 from sim.simulation import simulate
 from sim.texts import TEXTS
 
@@ -24,6 +26,17 @@ def name_of(text: type) -> str:
 def scenario(name: str, *settings: str, **of) -> Scenario:
     protocol = protocols.make(name_of(TEXTS[name]), settings)
     return Scenario(protocol, workload.read("toy_fc"), **{"workers": 4, "steps": 4, "warmup": 1, "batch": 16, **of})
+
+
+def test_what_a_text_does_not_have_is_named():
+    one = common(1, "fmb")
+    for of, text, words in (
+        (one, TEXTS["ddp"](), "--servers: given 1; allowed: 0 with ddp"),
+        (one, TEXTS["ps-async"](2), "--servers: given 1; allowed: 2 with ps-async"),
+        (common(1, "allreduce"), TEXTS["pipeline"](), "one for each layer that has activation_items"),
+    ):
+        with pytest.raises(WrongSetting, match=words):
+            event_run(job_of(of, text, 0), text)
 
 
 def test_servers_are_the_job_s():
@@ -55,7 +68,6 @@ def test_ranks_that_wait_within_a_call_of_mpi_do_not_sleep():
 @pytest.mark.parametrize(
     ("said", "words"),
     [
-        (["--set", "ahead=-1"], "--set ahead: given -1; allowed: an integer from 0"),
         (["--set", "behind=1"], "given 'behind=1'; allowed: ahead=1"),
         (["--trace", "x.jsonl", "--world", "engine"], "--world: given 'engine'; allowed: auto or event"),
     ],
