@@ -112,6 +112,8 @@ def test_where_who_came_first_leaves_first_three_asynchronous_workers_share_less
     [
         *({name: 0.1} for name in ("burst_bytes", "unfairness", "ramp_bytes", "queue_bytes", "buffer_bytes")),
         {"fair": True, "sustained_bytes_per_s": 1e6},
+        *({"fair": True, other: given} for other, given in (("tcp", {}), ("store_and_forward", True))),
+        {"tcp": {}, "store_and_forward": True},
     ],
 )
 def test_what_does_not_go_together_is_refused(wrong):

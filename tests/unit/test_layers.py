@@ -143,12 +143,6 @@ def test_whole_messages_make_a_step_two_of_them_longer(hosts, pieces):
     assert step_s(whole).mean() - step_s(through).mean() == pytest.approx(2 * LAYER_S / pieces)
 
 
-@pytest.mark.parametrize("other", [{"fair": True}, {"tcp": {}}])
-def test_whole_messages_are_refused_where_bytes_are_flows(other):
-    with pytest.raises(ValueError, match="store_and_forward without fair and tcp"):
-        Link(store_and_forward=True, **other)
-
-
 def test_wrong_settings_are_named():
     with pytest.raises(WrongSetting, match="own or workers"):
         job(servers_on="both")

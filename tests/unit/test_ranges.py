@@ -103,6 +103,7 @@ WRONG_CLUSTERS = {
     "a key that is unknown": (HOSTS + "oversleeps = 1\n", "(did you mean oversleep_s?)"),
     "a link's key that is unknown": (HOSTS + "[network.tcp]\nwindow = 1\n", "(did you mean window_bytes?)"),
     "an expression": (HOSTS + '[network]\nlatency_s = "9**9**9 s"\n', "latency_s"),
+    "no connections": (HOSTS + "[network.tcp]\nconnections = 0\n", "connections"),
     "a window of nothing": (HOSTS + "[network.tcp]\nwindow_bytes = 0\n", "window_bytes"),
     "nested too deeply": (HOSTS + "x = " + "[" * 10_000 + "]" * 10_000, "nested"),
     "a number of 10,000 digits": (HOSTS + "x = " + "9" * 10_000, "TOML"),

@@ -124,14 +124,6 @@ def test_equal_layers(tmp_path):
     assert workload.Workload.model_validate(mine.model_dump(by_alias=True, exclude_unset=True)) == mine
 
 
-def test_a_step_that_was_measured_is_what_one_process_takes_alone(tmp_path):
-    """It has its update in it."""
-    file = tmp_path / "mine.toml"
-    file.write_text(EQUAL.replace("1.003 k", "120 M") + 'step = { time = "250 ms", batch = 32 }\n')
-    costs = workload.read(str(file)).costs
-    assert costs.compute(32) + costs.update(4 * 120e6) == pytest.approx(0.25)
-
-
 @pytest.mark.parametrize(
     ("more", "said"),
     [
