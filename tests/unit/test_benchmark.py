@@ -106,6 +106,9 @@ def test_repeats_are_apart_and_every_cell_is_in_each():
         (["benchmark", "--data", "nothing.npz"], "--data"),
         (["benchmark", "--protocol", "nothing"], "--protocol"),
         (["benchmark", "--workload", "nothing"], "--workload"),
+        (["platforms", "--workers", "0"], "--workers"),
+        (["platforms", "--steps", "3"], "--steps"),
+        (["platforms", "--data", "nothing.npz"], "--data"),
     ],
 )
 def test_wrong_options_are_refused_before_anything_is_run(words, named, tmp_path, monkeypatch):

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from experiments import platforms, platforms_rows
-from experiments import run as command
 from experiments.kit.agreement import Agreement, distance, tolerance
 from sim.base.errors import RunFailed, WrongSetting
 from sim.recording.traces import Activity, Header, Trace
@@ -158,16 +157,6 @@ def test_tables(compared, tmp_path, capsys):
     assert "DISAGREES" in shown
     assert "+25%" in shown
     assert " 0.30 0.50" in shown
-
-
-@pytest.mark.parametrize(
-    ("words", "named"),
-    [(["--workers", "0"], "--workers"), (["--steps", "3"], "--steps"), (["--data", "nothing.npz"], "--data")],
-)
-def test_wrong_options_are_refused_before_anything_is_run(words, named, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(WrongSetting, match=f"^{named}:"):
-        command.main(["platforms", *words])
 
 
 @pytest.mark.parametrize(("apart", "fails"), [(0.0, False), (1e-2, True)])

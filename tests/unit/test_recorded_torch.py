@@ -34,28 +34,24 @@ def train(x, update=True):
 """
 
 
-def played(tmp_path: Path, program: str, code: int = 0) -> traces.Trace:
+def python(*words: str, code: int = 0) -> None:
+    """A process of Python that finds the project, and ends with this code."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
-    line = [sys.executable, "-c", LOOP + program, str(tmp_path / "run")]
-    done = subprocess.run(line, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    line = [sys.executable, *words]
+    done = subprocess.run(line, env=environment, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == code, done.stderr
+
+
+def played(tmp_path: Path, program: str, code: int = 0) -> traces.Trace:
+    python("-c", LOOP + program, str(tmp_path / "run"), code=code)
     return traces.read(tmp_path / "run")
 
 
 def ddp(folder: Path, batch: int, epochs: int = 2) -> str:
     """A run of two processes over gloo, on loopback."""
     words = ["--nproc-per-node", "2", str(ROOT / "examples" / "pytorch" / "train.py")]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
-    line = [sys.executable, "-m", "torch.distributed.run", "--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0"]
-    done = subprocess.run(
-        [*line, *words, str(folder), str(batch), str(epochs)],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    launcher = ["-m", "torch.distributed.run", "--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0"]
+    python(*launcher, *words, str(folder), str(batch), str(epochs))
     return str(folder)
 
 

@@ -224,6 +224,12 @@ def test_a_disk_that_takes_no_more_ends_the_recording_and_not_the_loop(tmp_path,
     assert capsys.readouterr().err.count("No space left on device") == 1
 
 
+def started(program: str, folder: Path) -> subprocess.Popen:
+    """A user's program in a process of its own."""
+    line, environment = [sys.executable, "-c", program], {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.Popen(line, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
 @pytest.mark.processes
 def test_a_loop_that_imports_nothing_is_recorded_with_pythons_own_library(tmp_path):
     program = (
@@ -232,15 +238,7 @@ def test_a_loop_that_imports_nothing_is_recorded_with_pythons_own_library(tmp_pa
         "recorder.close()\n"
         "print(*{'numpy', 'pandas', 'pydantic', 'torch', 'scipy', 'tensorflow'} & set(sys.modules))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout == "\n"
+    assert started(program, tmp_path).communicate()[0] == b"\n"
     assert traces.read(tmp_path / "run").header.complete
 
 
@@ -253,14 +251,10 @@ def test_a_process_that_is_killed_leaves_its_steps_up_to_the_last_block(tmp_path
         "    time.sleep(0.01)\n"
         "    if number == 100: print('.', flush=True)\n"
     )
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    line = [sys.executable, "-c", program]
-    with subprocess.Popen(
-        line, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as started:
-        assert started.stdout.read(1) == b"."
-        started.send_signal(by)
-        said = started.stderr.read().decode()
+    with started(program, tmp_path) as process:
+        assert process.stdout.read(1) == b"."
+        process.send_signal(by)
+        said = process.stderr.read().decode()
     found = traces.read(tmp_path / "run")
     assert found.header.steps > 20
     assert not found.header.complete
