@@ -133,7 +133,8 @@ def _ran(
     bounded = (1 + sum(map(len, ends.values()))) * took_s >= within_s
     if not bounded:
         speeds = {key: [Replications(job, world).outcome(first).throughput()[0] for job in ends[key]] for key in ends}
-        off = {key: quantities.off(float(outcome.throughput()[0]), map(float, speeds[key])) for key in ends}
+        middle = float(outcome.first_steps(quantities.few_steps(scenario.steps)).throughput()[0])
+        off = {key: quantities.off(middle, map(float, speeds[key])) for key in ends}
         outcome = replace(outcome, ends={key: apart for key, apart in off.items() if apart is not None})
     alike = is_ours(scenario.protocol) and scenario.draws.are_alike  # further runs would be the first again
     outcomes, further = [outcome], repeat(outcome) if alike else runs.outcomes(range(first + 1, first + count))

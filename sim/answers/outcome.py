@@ -46,6 +46,10 @@ class Outcome:
     def __post_init__(self):
         read_only(self)
 
+    def first_steps(self, count: int) -> Outcome:
+        """The same of the first measured steps alone; idle shares stay those of all."""
+        return replace(self, step_s=self.step_s[:, :count], samples=self.samples[:, :count])
+
     def throughput(self) -> np.ndarray:
         """Samples per second of each replication, shape (replications,)."""
         return self.samples.sum(axis=1, dtype=float) / self.step_s.sum(axis=1)

@@ -296,19 +296,25 @@ def _moved(part: float, times: float) -> float:
 
 
 LEAST_MOVED = 0.01  # of a step: what can move it by less is bounded, and not simulated
+FEW = 20  # steps that are enough beside the same ones of the answer, whose sleeps and noise they share; of long jobs a quarter
+
+
+def few_steps(steps: int) -> int:
+    """So many of the steps are simulated with a quantity at an end."""
+    return max(min(steps, FEW), steps // 4)
 
 
 def at_ends(scenario: Scenario, step_s: float) -> dict[str, list[Scenario]]:
-    """By key of each quantity that counts, the job at its ends, unless one of these is beyond what can be simulated.
+    """By key of each quantity that counts, the first steps of the job at its ends, unless one of these is beyond what can be simulated.
 
     Args:
         step_s: seconds of a step of the answer.
     """
-    found = {}
+    found, job = {}, replace(scenario, steps=few_steps(scenario.steps))
     for quantity in of(scenario):
         if max(quantity.bound(step_s)) >= LEAST_MOVED:
             with suppress(WrongSetting):
-                found[quantity.key] = [quantity.put(scenario, side * END) for side in quantity.sides]
+                found[quantity.key] = [quantity.put(job, side * END) for side in quantity.sides]
     return found
 
 
