@@ -142,6 +142,12 @@ def test_what_cannot_move_a_step_is_bounded_and_not_simulated():
         assert any(number.key == quantities.OVERSLEPT for number in quantities.of(one))
 
 
+def test_ends_are_simulated_with_a_quarter_of_the_steps_beside_the_same_ones():
+    few, many = (simulate(replace(profiled(), steps=steps), "auto", 2).outcome.ends for steps in (20, 80))
+    assert few == many
+    assert simulate(replace(profiled(), steps=84), "auto", 2).outcome.ends != few
+
+
 def test_a_bound_is_by_the_share_that_messages_have():
     """Of a step that is messages alone the bound is as long as they are; of one that is computing alone they do not show."""
     job = JOBS["hosts by name"]()
