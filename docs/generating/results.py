@@ -40,6 +40,7 @@ OF_PLACES = "Mean absolute error of a step (places"  # how the title of the tabl
 EVIDENCE = (  # a line of the summary, and its table, which has a row for each source
     ("published tables, larger sizes held out: sources for choices", "Further sources, choice"),
     ("published tables: sources that were in no choice", "Further sources, held out"),
+    ("the same, listed when all was chosen", "Further sources, second list"),
 )
 HEADINGS = ("runs", "experiment", "cells", "mean error of a step", "noise floor", "90 % intervals cover")
 
