@@ -123,16 +123,6 @@ def test_a_trace_becomes_a_timeline_and_a_picture(module, name, recorded, tmp_pa
     assert "worker 1" in text if name == "t.json" else "<svg" in text
 
 
-def test_a_trace_calibrates_and_the_profile_predicts(tmp_path, here):
-    """The loop without real runs: what was simulated is learned again."""
-    trace, profile = tmp_path / "t.jsonl", tmp_path / "profile.toml"
-    job = ["--protocol", "fmb", "--workers", 2, "--stragglers", "none", "--steps", 30, "--workload", "mlp"]
-    before = json.loads(here("sim.run", *job, "--json", "--trace", trace).stdout)
-    assert here("calibration.fit", trace, "-o", profile).returncode == 0
-    after = json.loads(here("sim.run", *job[:-2], "--json", "--cluster", profile).stdout)
-    assert after["step_s"]["mean"] == pytest.approx(before["step_s"]["mean"], rel=0.02)
-
-
 ENDING = re.compile(r'^if __name__ == "__main__":\n    command\.run\(', re.MULTILINE)
 PACKAGES = ("sim", "real", "calibration", "experiments")
 MAINS = sorted(  # of all commands, those too that only we use

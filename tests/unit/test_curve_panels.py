@@ -94,15 +94,6 @@ def test_long_labels_are_wrapped_above_a_narrow_picture(learning, drawn):
     assert all("\n" in text.get_text() for text in drawn[0].legends[0].get_texts())
 
 
-def test_a_trace_without_evaluations_is_refused(learning, trace):
-    with pytest.raises(WrongSetting) as refused:
-        panels.curve_lines([("a.parquet", learning), ("b.parquet", trace)])
-    assert str(refused.value) == (
-        "--panels: given 'b.parquet, which has no evaluations'; allowed: traces of runs that evaluated, as "
-        "`real.run --test-size N --trace FILE` and `real.learn --trace FILE` record them"
-    )
-
-
 def test_more_jobs_than_styles_are_refused(learning):
     jobs = [(str(batch), other(learning, batch=batch)) for batch in range(18, 27)]
     assert len(panels.curve_lines(jobs[:8])) == plot.MOST_TRACES == 8
@@ -138,7 +129,10 @@ def test_panels_are_those_that_were_asked_for(written, monkeypatch, words, found
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["a.jsonl", "without.jsonl", "--panels", "learning"], "--panels: given 'without.jsonl, which has no evalu"),
+        (
+            ["a.jsonl", "without.jsonl", "--panels", "learning"],
+            "--panels: given 'without.jsonl, which has no evaluations'; allowed: traces of runs that evaluated, as `real.run",
+        ),
         (
             ["a.jsonl", "--panels", "ranks", "loss_vs_time"],
             "--panels: given 'ranks loss_vs_time'; allowed: ranks, samples",

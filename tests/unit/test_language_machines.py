@@ -8,13 +8,10 @@ from sim.base.errors import WrongSetting
 from sim.language.event import run
 from sim.language.hosts import MOST_TURNS, TICK_S, Host, devices
 from sim.language.job import Job, Laws, Layer
-from sim.language.library import Library
-from sim.language.library import Line as Items
 from sim.language.text import Text
 from sim.language.verbs import compute
 from sim.laws import Constant
 from sim.platform.polling import LONGEST_S
-from sim.texts import TEXTS
 
 T, EXACT = 0.3, 1e-12
 
@@ -134,13 +131,6 @@ def test_other_threads_slow_who_shares_the_core_with_them_and_leave_a_rank_idle(
     assert run(replace(job, background_s=0.0), Two()).idle_s[0] == pytest.approx(2.0 - 2 * T)
     alone = run(replace(job, kinds=(Host(2, TICK_S),)), Two())
     assert alone.idle_s[0] == pytest.approx(2.0 - 2 * T)
-
-
-def test_a_library_works_around_each_sum():
-    job = Job(1, (Layer(10, 0.0, 0.1),) * 3, 1, library=Library(Items(0.01, 0.002)))
-    # Three sums, on the one core.
-    assert run(job, TEXTS["ddp"](bucket_mb=0.0)).ends_s == pytest.approx([0.3 + 3 * 0.01 + 0.06])
-    assert run(job, TEXTS["ddp"]()).ends_s == pytest.approx([0.3 + 0.01 + 0.06])
 
 
 def test_a_text_that_works_on_at_the_end_leaves_its_rank_busy():

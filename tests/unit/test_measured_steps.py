@@ -134,7 +134,7 @@ def test_a_host_s_speed_is_relative_to_that_of_the_step():
 @pytest.mark.parametrize(
     ("trained", "gpus", "said"),
     [
-        (model(PLAIN), ("A100", "V100"), "hosts: gpu: given 'A100, V100'"),
+        (model(PLAIN), ("A100", "V100"), "hosts: gpu: given 'A100, V100'; allowed: one kind of GPU"),
         (model(PLAIN), ("A100", None), "hosts: gpu: given 'A100, none'"),
         (model(A100), ("A100", None), "hosts: gpu of host1: missing"),
         (model(A100), (None,), "hosts: gpu of host0: missing"),

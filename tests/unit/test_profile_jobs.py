@@ -139,18 +139,6 @@ def test_a_recorded_loop_is_a_job_by_itself(recorded):
     assert job("--cluster", recorded / "p.toml", "--hosts", 8).workers == 16
 
 
-def test_more_processes_share_the_cores_of_the_machine_that_was_recorded(recorded):
-    four = job("--cluster", recorded / "p.toml", "--workers", 4)
-    assert [(host.cores, host.ranks) for host in four.cluster.hosts] == [(2, 4)]
-    assert four.cluster.crowded(four.hosts)
-    two = job("--cluster", recorded / "p.toml", "--workers", 2)
-    assert two.cluster == cluster.read(recorded / "p.toml")
-    seconds = [trainsim.simulate(one, replications=1).step_s.mean() for one in (two, four)]
-    assert seconds[1] > 1.5 * seconds[0]
-    with pytest.raises(WrongSetting, match="at most 4 workers"):
-        job("--cluster", recorded / "p.toml", "--workers", 5, "--hosts", 2)
-
-
 def test_a_profile_predicts_checks_and_sums_itself_up_in_python(recorded, capsys):
     profile = trainsim.Profile.read(recorded / "p.toml")
     found = profile.predict(hosts=8, batch=64, replications=1)
