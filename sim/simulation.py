@@ -130,10 +130,12 @@ def _ran(
     whole = len(outcome.step_s[0]) == scenario.steps and outcome.warmup == scenario.warmup
     # Jobs that say what unknown numbers do; none beside a single run, whose interval has bounds instead.
     ends = quantities.at_ends(scenario, shares.mean_step_s(outcome)) if whole and count > 1 else {}
-    bounded = (1 + sum(map(len, ends.values()))) * took_s >= within_s
+    few = quantities.few_steps(scenario.steps)
+    share = (scenario.warmup + few) / (scenario.warmup + scenario.steps)  # of a run's time, of each at an end
+    bounded = (1 + share * sum(map(len, ends.values()))) * took_s >= within_s
     if not bounded:
         speeds = {key: [Replications(job, world).outcome(first).throughput()[0] for job in ends[key]] for key in ends}
-        middle = float(outcome.first_steps(quantities.few_steps(scenario.steps)).throughput()[0])
+        middle = float(outcome.first_steps(few).throughput()[0])
         off = {key: quantities.off(middle, map(float, speeds[key])) for key in ends}
         outcome = replace(outcome, ends={key: apart for key, apart in off.items() if apart is not None})
     alike = is_ours(scenario.protocol) and scenario.draws.are_alike  # further runs would be the first again

@@ -97,7 +97,7 @@ def scenarios(draw):
         warmup=draw(st.integers(0, 3)),
         batch=draw(st.integers(20, 200)),
         cluster=cluster,
-        stragglers=stragglers.read(draw(st.sampled_from(SLEEPS + SLOW if workers else SLEEPS))),
+        stragglers=stragglers.read(draw(st.sampled_from(SLEEPS + SLOW if workers > 1 else SLEEPS))),
         seed=draw(st.integers(0, 2**32)),
         test_size=draw(st.sampled_from([0, 50])),
         evaluate_every=draw(st.integers(1, 4)),
