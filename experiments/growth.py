@@ -35,7 +35,7 @@ MOST_SEEN, MOST_GPUS = 60, 16  # rows that are fitted, and GPUs that are simulat
 TIMES = (1.5, 1.2, 1 / 1.2, 1 / 1.5)  # as large a constant is tried
 TELLS = 2.0  # standard errors of a mean over sources, by which other constants must be better
 DIGITS = 2
-TAKES_S = 300
+TAKES_S = 25
 L = TypeVar("L", growth.Law, ignorance.Law)
 CERTAIN = Growth(per_doubling=0, simulated=1e-9, unchanged=1e-9, simulated_weight=1)  # nothing is open of larger sizes
 

@@ -106,7 +106,9 @@ def by_law(known: Sequence[Origin], law: growth.Law = growth.LAW) -> Growth | No
     """What the sizes of a table say of larger ones. Of two sizes the growth alone is known, and both predictions weigh the same."""
     if not known:
         return None
-    squares = [(getattr(law, one.first) if one.first else 1.0) ** 2 * one.grown for one in known]
+    squares = [
+        (getattr(law, one.first) if one.first else 1.0) ** 2 * min(one.grown, growth.MOST**2 * one.doublings) for one in known
+    ]
     grown = np.cumsum(squares) / np.arange(1, len(squares) + 1)
     (of_fit, fit_told), (of_same, same_told) = (_told(known, grown, of, law) for of in ("simulated", "unchanged"))
     weight = 1 / (1 + exp(min(law.by_tries * (same_told - fit_told), MOST_ODDS)))

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).parent
 CHOICE, HELD_OUT, KEPT_BACK = "choice", "held out", "kept back"
-SECOND = "second list"
+SECOND = "kept back of the second list"
 
 
 class Source(NamedTuple):
@@ -39,10 +39,8 @@ class Source(NamedTuple):
 
     @property
     def predicted_with(self) -> str:
-        """The split that it is predicted with: those of the second list that are not kept back are one."""
-        if self.listed == 1:
-            return self.split
-        return SECOND if self.split != KEPT_BACK else ""
+        """The split that it is predicted with: those of the second list that were kept back are one."""
+        return SECOND if self.split == KEPT_BACK and self.listed > 1 else self.split
 
 
 def table(name: str) -> pd.DataFrame:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from sim.platform.cluster import Growth
 
 FREEDOM = 4
+MOST = log(2)  # of growth with a doubling goes on: what all share takes twice as long at most, and more is a cost that has begun
 BEYOND = "sizes beyond the table"  # key among an outcome's ends
 HALVINGS, FAR = 50, 200.0  # in which a quantile is found, and how many scales away it is sought
 
@@ -76,7 +77,7 @@ class Law(NamedTuple):
 
 
 # None near these is surely better: experiments.run growth.
-LAW = Law(faster=0.25, least=0.02, by_growth=1.2, first_host=0.3, first_gpu=0.8, own=0.7, missed=0.7, by_tries=0.1)
+LAW = Law(faster=0.2, least=0.035, by_growth=1.1, first_host=0.3, first_gpu=0.9, own=0.7, missed=0.4, by_tries=0.1)
 
 
 class Part(NamedTuple):
