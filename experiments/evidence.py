@@ -4,8 +4,8 @@ Each table is fitted by `calibration.fit --from scaling` on its smaller sizes, a
 profile (experiments.extrapolation.sizes): predictions and intervals are those that a user of both commands gets. By the trivial rule a
 step takes as long as on the largest size that was fitted. Tables of what no command fits (sums alone, TensorFlow's servers) are not here.
 
-Sources for choices had a part in the choice of mechanisms and constants; those that figures/sources.toml holds out are predicted with
-`--held-out` alone, once all choices are made, and so are those of its second list, which had no part in any. A row is in several splits.
+Sources for choices had a part in the choice of mechanisms and constants; those that figures/sources.toml holds out or keeps back are
+predicted with `--held-out` alone, once all choices are made. A row is in several splits.
 
 Besides, answers where nothing but one GPU's step is known: links by name, one host and several.
 """
@@ -33,10 +33,11 @@ if TYPE_CHECKING:
     from experiments.extrapolation.one_host import Asked
 
 # On 2 quiet cores, for the time left.
-TAKES_S = {CHOICE: 520, HELD_OUT: 380, KEPT_BACK: 60, SECOND: 35, "networks": 40, "by name": 60}
+TAKES_S = {CHOICE: 80, HELD_OUT: 90, KEPT_BACK: 6, SECOND: 10, "networks": 15, "by name": 60}
 LARGEST = {"bert": 2, "imagenet": 2, "cifar10": 4, "deepspeech2": 4}  # hosts of T4 GPUs that are fitted, in a table
 T4_TITLE = "T4, fitted on 1 and 2 hosts (CIFAR-10, DeepSpeech2: 1 to 4)"
 BAD, USUAL = "published because scaling was bad", "documentation and benchmarks"
+OTHERS = "in no choice of constants"  # all splits but CHOICE
 KEPT = 100  # rows of a source
 WIDE = 165  # characters of a line
 
@@ -64,18 +65,26 @@ def run(out: Path, seed: int = 0, held_out: bool | None = None) -> None:
 def of_splits(held_out: bool | None) -> tuple[list[Held], list[str | Table]]:
     """The rows of all sources for choices, and what is shown of these and, if it is asked for, of those that are held out."""
     chosen: list[Held] = []
+    others: list[Held] = []
     shown: list[str | Table] = []
     for split in (CHOICE, HELD_OUT, KEPT_BACK, SECOND)[: 4 if held_out else 1]:
         rows, refused = sizes.predicted(sizes.series_of(split), pools.of_size(None), TAKES_S[split])
-        chosen = chosen or rows
+        if split == CHOICE:
+            chosen = rows
+        else:
+            others += rows
         shown.append(scores.table(f"Further sources, {split}", rows, lambda row: row.source))
-        shown += scores.marks(split, rows)
-        bad = {source.name for source in figures.sources() if source.published_because == "scaling"}
-        for said, is_bad in ((BAD, True), (USUAL, False)):
-            if some := [row for row in rows if (row.source in bad) == is_bad]:
-                shown += scores.marks(f"{split}, {said}", some)
-        shown += _refused(split, refused)
-    return chosen, shown
+        shown += [*_marks(split, rows), *_refused(split, refused)]
+    return chosen, [*shown, *(_marks(OTHERS, others) if others else ())]
+
+
+def _marks(split: str, rows: Sequence[Held]) -> Iterator[str]:
+    """The marks of all sources of a split, and of those of one reason to be published."""
+    yield from scores.marks(split, rows)
+    bad = {source.name for source in figures.sources() if source.published_because == "scaling"}
+    for said, is_bad in ((BAD, True), (USUAL, False)):
+        if some := [row for row in rows if (row.source in bad) == is_bad]:
+            yield from scores.marks(f"{split}, {said}", some)
 
 
 def _refused(split: str, refused: Sequence[Refused]) -> Iterator[str]:
