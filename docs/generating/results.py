@@ -37,10 +37,14 @@ SUMMARY = (
 )
 COVERED = "covered by 90 %"  # a column that tables of regimes have
 OF_PLACES = "Mean absolute error of a step (places"  # how the title of the table of rates begins
-EVIDENCE = (  # a line of the summary, and its table, which has a row for each source
-    ("published tables, larger sizes held out: sources for choices", "Further sources, choice"),
-    ("published tables: sources that were in no choice", "Further sources, held out"),
-    ("the same, listed when all was chosen", "Further sources, second list"),
+EVIDENCE = (  # a line of the summary, its sources as `evidence` calls them, and how titles of their tables end
+    ("published tables, larger sizes held out: sources for choices", "choice", ("choice",)),
+    (
+        "published tables: sources that chose no constant",
+        "in no choice of constants",
+        ("held out", "kept back", "second list"),
+    ),
+    ("of these, not predicted until all was chosen", "kept back of the second list", ("second list",)),
 )
 HEADINGS = ("runs", "experiment", "cells", "mean error of a step", "noise floor", "90 % intervals cover")
 
@@ -107,12 +111,14 @@ def _of_published() -> list[str]:
 def _of_evidence() -> Iterator[list[str]]:
     """Rows of published tables: they do not say how far two equal runs differ. Coverage is the mean of sources."""
     result = kept("evidence")
-    for said, title in EVIDENCE:
-        table = next(table for table in result.tables if table.title == title)
-        sources = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+    for said, split, titles in EVIDENCE:
+        tables = [
+            one for one in result.tables if one.title.startswith("Further sources") and one.title.endswith(titles)
+        ]
+        sources = [dict(zip(table.columns, row, strict=True)) for table in tables for row in table.rows]
         rows = [int(source["rows"]) for source in sources]
         error = _mean([source["mean abs. error"] for source in sources], rows)
-        start = f"{len(sources)} {title[0].lower()}{title[1:]}: "
+        start = f"{len(sources)} further sources, {split}: "
         line = next(part for part in result.shown if isinstance(part, str) and part.startswith(start))
         held = line.partition("hold of rows ")[2].split()[1]
         yield [
