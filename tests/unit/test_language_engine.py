@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from contextlib import suppress
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -16,10 +17,10 @@ from sim.language.engine import building, layout
 from sim.language.engine import job as engine
 from sim.language.engine.programs import program_of
 from sim.language.engine.values import NotLowered
-from sim.language.hosts import TICK_S, Host
+from sim.language.hosts import TICK_S, Fair, Host
 from sim.language.job import Job, Laws, Layer
 from sim.language.verbs import compute, exchange
-from sim.laws import Exponential
+from sim.laws import Constant, Exponential
 from sim.model import workload
 from sim.runs.replications import Replications
 from sim.simulation import simulate
@@ -144,6 +145,54 @@ class InLine(Own):
 def test_overheads_are_paid_one_at_a_time_as_in_the_event_world(steps, more, kernel):
     found = job(steps=steps, overhead_s=1e-3, mix_s=1e-7, **more)
     assert differ(found, InLine(), kernel) == {}
+
+
+class HeldBack(Own):
+    """Two messages of rank 0 are there at one moment: whoever has the one that was posted first, of two ranks, has their core first."""
+
+    def __call__(self, me):
+        for _ in me.steps():
+            if me.rank == 0:
+                yield from me.work(seconds=1e-3)
+                for to in (1, 2):
+                    yield from me.post(me.weights, to)
+                yield from me.take(1)
+                yield from me.work(seconds=0.05)
+            elif me.rank == 3:  # rank 1 has had more messages than rank 2
+                for _ in range(3):
+                    yield from me.post(me.weights, 1)
+            else:
+                for _ in range(3 * (2 - me.rank)):
+                    yield from me.take(3)
+                yield from me.take(0)
+                yield from me.work(seconds=0.02)
+                if me.rank == 1:
+                    yield from me.post(me.weights, 0)
+            yield from me.update()
+
+
+@KERNELS
+def test_messages_that_are_held_back_until_one_moment_are_there_as_they_were_posted(kernel):
+    hosts = {"placement": (0, 1, 1, 2), "kinds": (Host(1, inf),) * 3, "latency_s": 1e-3, "bandwidth": inf}
+    assert differ(job(**hosts, laws=Laws(delay=Constant(value=0.01)), steps=1), HeldBack(), kernel) == {}
+
+
+class Announced(Own):
+    """Rank 2 is asked for its message to rank 0 at the moment at which it announces that to rank 1, behind the first one's bytes."""
+
+    def __call__(self, me):
+        for _ in me.steps():
+            for to in range(2 if me.rank == 2 else 0):
+                yield from me.post(me.weights, to)
+            if me.rank < 2:
+                yield from me.take(2)
+            yield from me.update()
+
+
+@KERNELS
+def test_a_message_that_is_asked_for_leaves_before_its_sender_goes_on(kernel):
+    fair = Fair(queue_bytes=1e5, eager_bytes=0.0)
+    assert differ(job(3, 1, latency_s=0.0, overhead_s=1e-3, fair=fair), Announced(), kernel) == {}
 
 
 @KERNELS
