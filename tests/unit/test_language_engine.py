@@ -214,6 +214,7 @@ class Reckoned(Own):
             yield from me.work(seconds=1e-3 * ((me.rank and step) or 11))
             yield from me.work(seconds=1e-3 * (5 - bool(me.rank)))
             yield from me.work(seconds=1e-3 * (2 if me.rank and (step or not me.rank) else 3))
+            yield from me.work(seconds=(me.rank + 1.0) % 0.1 + 1e-3 * ((me.rank + 1.0) // 0.1))  # as floats have it
             yield from me.update()
 
 
@@ -378,16 +379,33 @@ def test_what_is_not_understood_is_named_with_file_line_and_source():
         engine.run(job(), Unknown())
 
 
-def scenario() -> Scenario:
-    protocol = protocols.make(f"{Unknown.__module__}:{Unknown.__qualname__}")
+class Digits(Own):
+    """Work by digits that a float has not."""
+
+    def __call__(self, me):
+        for _ in me.steps():
+            yield from me.work(seconds=1e-3 * ((me.rank + 2**31) * (2**30 + 1) % 7))
+            yield from me.update()
+
+
+class Drawn(Own):
+    def __call__(self, me):
+        for _ in me.steps():
+            yield from me.work(seconds=1e-3 * (me.draw(2**62) % 7))
+            yield from me.update()
+
+
+def scenario(text=Unknown) -> Scenario:
+    protocol = protocols.make(f"{text.__module__}:{text.__qualname__}")
     return Scenario(protocol, workload.read("toy_fc"), workers=3, steps=4, warmup=1)
 
 
-def test_what_the_engine_does_not_understand_the_event_world_answers():
-    found, want = simulate(scenario(), replications=2), simulate(scenario(), "event", 2)
+@pytest.mark.parametrize(("text", "why"), [(Unknown, "Pow"), (Digits, "2**53"), (Drawn, "2**53")])
+def test_what_the_engine_does_not_understand_the_event_world_answers(text, why):
+    found, want = simulate(scenario(text), replications=2), simulate(scenario(text), "event", 2)
     assert found.outcome.step_s == pytest.approx(want.outcome.step_s)
     assert found.world == want.world == "event"
-    assert engine._kernel is None or "Pow" in found.outcome.slow
+    assert engine._kernel is None or why in found.outcome.slow
 
 
 def test_without_a_compiled_kernel_the_event_world_answers(monkeypatch):

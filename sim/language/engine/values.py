@@ -14,6 +14,7 @@ from typing import Any
 from sim.language.engine import layout as op
 from sim.language.pieces import Piece
 
+BEYOND = "a number beyond 2**53, whose last digits the engine does not have"
 FIELDS = ("sender", "step", "items", "samples", "share")  # of a message, in its registers
 
 
