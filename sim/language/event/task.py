@@ -158,7 +158,7 @@ class Task:
                 where = f"{os.path.basename(text.gi_code.co_filename)}:{text.gi_frame.f_lineno}"
                 break
             text = text.gi_yieldfrom
-        named = f" ({name})" if self.number else ""
+        named = f" ({name}, text {self.number})" if self.number else ""
         return f"rank {self.me.rank}{named}, {where}"
 
     def _wrong(self, said: str) -> WrongText:
