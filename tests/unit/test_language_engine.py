@@ -246,6 +246,14 @@ class Held(Own):
             first, stop = (a, k) if step else (k, b)
             k += 1
             yield from me.work(seconds=1e-3 * (pair[0] + 2 * several[1] + 4 * a + 8 * b + 16 * first + 32 * stop))
+            heard = []
+            while len(heard) < 2:
+                message = yield from me.take(me.workers, until_s=me.now() + 1e-3)
+                sender = message.sender if message else me.rank
+                if sender not in heard or me.rank in [sender, k]:
+                    heard.append(sender)
+                    yield from me.work(seconds=1e-4 * (1 + sender))
+                    yield from me.post(me.weights, (me.rank + k) % me.n)
             yield from me.update()
 
 
