@@ -22,8 +22,8 @@ from sim.model import workload as workloads
 from sim.model.costs import Costs, Line
 from sim.model.sizes import ITEM_BYTES
 from sim.model.workload import Workload
-from sim.platform.cluster import ASSUMED, INNER_S, TREE_S, Cluster, Growth, Host, Link, Model, Provenance
-from sim.platform.other_sizes import BYTES_OF_GBIT, SERVER, told
+from sim.platform.cluster import ASSUMED, INNER_S, SERVER, TREE_S, Cluster, Growth, Host, Link, Model, Provenance
+from sim.platform.other_sizes import BYTES_OF_GBIT, told
 
 PROTOCOLS = ("ddp", "allreduce")  # the first hides messages behind back-propagation
 SERVED = ("ps-sync", "ps-async", "ps-layers")  # with servers; where nobody says which, one of the first two
