@@ -106,7 +106,6 @@ def test_what_a_header_says_is_the_scenario(scenario):
     assert again == scenario
 
 
-UNSHRUNK = settings(phases=[Phase.generate], max_examples=3000, deadline=None)
 BASE = Scenario(FixedMinibatch(), workload.NAMED["mlp"])
 
 
@@ -118,7 +117,7 @@ def test_every_field_is_drawn_other_than_it_is_by_default():
         found.update(name for name in names if getattr(drawn, name) != getattr(BASE, name))
         return found == names
 
-    find(scenarios(), all_found, settings=UNSHRUNK)
+    find(scenarios(), all_found, settings=settings(phases=[Phase.generate], max_examples=3000, deadline=None))
 
 
 @pytest.mark.parametrize("model", [*COPIES, OWN_MODEL.model_copy(update=COSTS), LAYERED.model_copy(update=COSTS)])
