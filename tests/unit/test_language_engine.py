@@ -352,6 +352,11 @@ class DeadEnd(Own):
         yield from me.take((me.rank + 1) % me.n)
 
 
+class Micro(Own):
+    def __call__(self, me):
+        yield from me.forward(micro=me.rank, of=1)
+
+
 class Nobody(Own):
     def __call__(self, me):
         yield from me.post(me.weights, me.rank + 1)
@@ -363,6 +368,7 @@ class Nobody(Own):
     [
         (Sizes(), WrongText, "2,001,000 items taken from rank 0 into 1,000"),
         (Nobody(), WrongText, "me.post to rank 2 of 2"),
+        (Micro(), WrongText, "micro-batch 1 of 1, of a minibatch of 8 samples"),
         (DeadEnd(), RunFailed, "all wait for ever: rank 0, "),
     ],
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from inspect import isgenerator
 from itertools import accumulate
 from typing import Any
 
@@ -328,6 +329,8 @@ def same(x: Any, y: Any) -> bool:
 
 def described(value: Any) -> str:
     """What a value is, in words."""
+    if isgenerator(value):
+        return "a text"
     if not symbolic(value):
         return f"{value!r}"[:60]
     said = {Coefficient: "what a function gives that the engine does not know", Lazy: "a sequence"}
