@@ -107,7 +107,8 @@ def by_law(known: Sequence[Origin], law: growth.Law = growth.LAW) -> Growth | No
     if not known:
         return None
     squares = [
-        (getattr(law, one.first) if one.first else 1.0) ** 2 * min(one.grown, growth.MOST**2 * one.doublings) for one in known
+        (getattr(law, one.first) if one.first else 1.0) ** 2 * min(one.grown, growth.MOST**2 * one.doublings)
+        for one in known
     ]
     grown = np.cumsum(squares) / np.arange(1, len(squares) + 1)
     (of_fit, fit_told), (of_same, same_told) = (_told(known, grown, of, law) for of in ("simulated", "unchanged"))

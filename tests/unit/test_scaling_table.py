@@ -122,7 +122,9 @@ def test_growth_counts_from_one_size_to_the_next_and_the_first_less():
     assert flat.per_doubling == 0
     assert grown.unchanged > 4 * flat.unchanged
     twice, five = (growth_of(of._replace(step_s=times ** np.log2(of.hosts)), fitted) for times in (2.0, 5.0))
-    assert twice.per_doubling == pytest.approx(five.per_doubling)  # what one thing shared costs does not more than double
+    assert twice.per_doubling == pytest.approx(
+        five.per_doubling
+    )  # what one thing shared costs does not more than double
     assert growth_of(of.where(of.hosts < 4), fitted).simulated_weight == 0.5
     assert growth_of(of.where(of.hosts == 2), fitted) is None
 
