@@ -88,7 +88,7 @@ def _speeds(table, host: np.ndarray) -> hosts.Slowness:
     rows = table[table["activity"].isin(OWN)]
     rows = rows[rows["activity"].isin(COMPUTING).groupby([rows["run"], rows["rank"]]).transform("any")]
     said_s, warm_s = np.zeros((2, len(rows)))
-    for name in OWN:
+    for name in rows["activity"].unique():
         these = (rows["activity"] == name).to_numpy()
         line = {"compute": compute, "partition": partition, **side}[name]
         said_s[these] = loop_s * (name == "partition") + rows["turns"][these] * line(rows["amount"][these])

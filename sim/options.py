@@ -116,10 +116,10 @@ def scenario(
     placed = reshaped(placed) if placed and reshaped else placed
     searches = options.variable_partitions == SEARCH
     protocol, model = protocols.make(options.protocol, options.set), workload_of(options, read)
-    workers = options.workers
+    workers, beside = options.workers, filling.beside(protocol, model, servers, further.get("servers_on", "own"))
+    placed = placed and placed.with_servers(beside)
     if workers == filling.ALL:
-        on, counted = further.get("servers_on", "own"), getattr(options, "hosts", None) is not None
-        workers = filling.workers(placed, protocol, model, servers, on, counted)
+        workers = filling.workers(placed, beside, getattr(options, "hosts", None) is not None)
     try:
         described = Scenario(
             protocol=protocol,

@@ -9,10 +9,11 @@ from typing import NamedTuple
 import numpy as np
 
 from calibration.scaling.steps import Scaling
-from calibration.scaling.table import Table
+from calibration.scaling.table import Table, evenly
 
 NOISE = 1.15  # a factor between two rows, beyond which they are said to contradict one another
 GROWN = 1.1  # a factor of a host's rate, below which it is said not to grow with GPUs
+MOST_COMPARED = 300  # rows, each with each
 MOST_SAID = 3  # pairs of such rows
 LINE = 0.2  # a share of a step by which a line over batches may miss it, and half of it may miss all others
 
@@ -86,6 +87,7 @@ def notes(rows: Table, found: Scaling) -> Iterator[str]:
             f"batch {batch} is no line with the others: it takes {seconds:.3g} s alone, and their line says {line_s:.3g} s. "
             "It is predicted on its own, and tells the line nothing"
         )
+    yield from _falling(rows)
     wrong = [*contradictions(rows, found)]
     yield from wrong[:MOST_SAID]
     if wrong[MOST_SAID:]:
@@ -97,6 +99,24 @@ def notes(rows: Table, found: Scaling) -> Iterator[str]:
             f"the total rate of a host stops growing at {top.gpus} GPU{'s' * (top.gpus > 1)} ({top.samples_per_s:,.0f} samples/s): input? "
             "It is taken as a ceiling of each host. To know, measure the same runs on synthetic data, as rows of this table with a column "
             "data (real, synthetic)"
+        )
+
+
+def _falling(rows: Table) -> Iterator[str]:
+    """The two rows between which steps fall most with more GPUs, each of as many samples or more, in a line."""
+    kept = evenly(rows.size, MOST_COMPARED)
+    some = rows.where(kept)
+    alike = [some.minibatches, *(one for one in some[6:] if one is not None)]
+    more = np.logical_and.reduce([one[:, None] <= one for one in (some.hosts, some.batch)]) & (
+        some.gpus[:, None] < some.gpus
+    )
+    more &= np.logical_and.reduce([one[:, None] == one for one in alike])
+    times = more * some.step_s[:, None] / some.step_s
+    one, other = (int(kept[at]) for at in np.unravel_index(times.argmax(), times.shape))
+    if times.max() > NOISE:
+        yield (
+            f"steps fall from {rows.step_s[one]:.3g} s (row {one + 1}) to {rows.step_s[other]:.3g} s (row {other + 1}) with more GPUs, "
+            "which no protocol explains: is batch that of one GPU, or a row wrong?"
         )
 
 

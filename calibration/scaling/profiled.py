@@ -22,8 +22,8 @@ from sim.model import workload as workloads
 from sim.model.costs import Costs, Line
 from sim.model.sizes import ITEM_BYTES
 from sim.model.workload import Workload
-from sim.platform.cluster import ASSUMED, INNER_S, TREE_S, Cluster, Growth, Host, Link, Model, Provenance
-from sim.platform.other_sizes import BYTES_OF_GBIT, SERVER, told
+from sim.platform.cluster import ASSUMED, INNER_S, SERVER, TREE_S, Cluster, Growth, Host, Link, Model, Provenance
+from sim.platform.other_sizes import BYTES_OF_GBIT, told
 
 PROTOCOLS = ("ddp", "allreduce")  # the first hides messages behind back-propagation
 SERVED = ("ps-sync", "ps-async", "ps-layers")  # with servers; where nobody says which, one of the first two
@@ -175,12 +175,9 @@ def _of_fits(found: dict[str, Scaling], best: str, rows: table.Table) -> Iterato
     for other in found:
         if other != best:
             ours, theirs = (found[one].misses(rows) for one in (best, other))
-            better = (
-                "meets the table better than"
-                if ours <= theirs
-                else "is taken, as frameworks hide messages; no much better is"
-            )
-            yield f"{best} {better} {other} ({ours:.1%} and {theirs:.1%}, root mean square)"
+            hides = f"is taken, as frameworks hide messages, though {other} meets the table as well or better"
+            better = f"meets the table better than {other}" if ours <= theirs else hides
+            yield f"{best} {better} ({ours:.1%} and {theirs:.1%}, root mean square)"
 
 
 def _of_sizes(grown: Growth | None, rows: table.Table) -> Iterator[str]:

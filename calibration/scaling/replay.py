@@ -12,8 +12,7 @@ from sim import protocols
 from sim.job.scenario import Scenario
 from sim.model.costs import Line
 from sim.model.workload import Workload
-from sim.platform.cluster import Cluster, Host
-from sim.platform.other_sizes import SERVER
+from sim.platform.cluster import SERVER, Cluster, Host
 from sim.simulation import simulate
 
 MOST_ROWS, MOST_RANKS = 24, 256  # that are simulated, which takes a few seconds

@@ -31,6 +31,7 @@ OTHERS = {"gpus host": "gpus_per_host", "batch size": "batch", "gpus": "gpus", "
 RATE = re.compile(r"(?:samples?|images?|imgs?|examples?|sequences?) (?:per )?s(?:ec)?( (?:per )?gpu)?")
 SOURCE = "--from scaling"
 MOST, MOST_ROWS = 1e6, 10**6  # of hosts, GPUs, samples and seconds; rows
+MOST_OTHERS = 1e15  # of rates, and of seconds in another unit
 
 
 class Table(NamedTuple):
@@ -116,7 +117,7 @@ def _named(table: pd.DataFrame, path: Path) -> pd.DataFrame:
     table = table.set_axis(ours, axis=1)
 
     def column(name: str) -> pd.Series:
-        return pd.to_numeric(table[name].astype(str), errors="coerce")
+        return pd.Series(tables.numbers(table, name, path, most=MOST_OTHERS), table.index)
 
     twice = len(set(ours)) < len(ours)
     if not twice and {"hosts", "gpus"} <= set(ours) and "gpus_per_host" not in ours:

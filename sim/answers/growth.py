@@ -168,13 +168,14 @@ def at_largest(scenario: Scenario) -> Scenario | None:
     known, grown = scenario.cluster.provenance, of(scenario)
     if grown is None or known is None:
         return None
-    ranks = Counter(scenario.hosts[scenario.servers if scenario.servers_on == "workers" else 0 :])
+    among = scenario.servers_on == "own" and not scenario.cluster.serving  # servers take slots that workers could have
+    ranks = Counter(scenario.hosts if among else scenario.computing_hosts)
     hosts = min(len(ranks), known.hosts or 1)
     each = min(max(ranks.values()), max(1, (known.workers or 1) // hosts))
     servers = -(-scenario.servers * hosts // len(ranks))
-    workers = hosts * each - (servers if scenario.servers_on == "own" else 0)
+    workers = hosts * each - (servers if among else 0)
     try:
-        place = on_hosts(scenario.cluster, hosts).with_each(each)
+        place = on_hosts(scenario.cluster, hosts).with_each(each).with_servers(servers)
         job = replace(scenario, batch=max(scenario.batch, grown.fewest))
         return replace(job, workers=workers, servers=servers, cluster=place) if workers > 0 else None
     except WrongSetting:

@@ -132,7 +132,8 @@ def beyond(scenario: Scenario) -> Beyond | None:
     known = scenario.cluster.provenance
     if known is None:
         return None
-    hosts = Beyond("host", known.hosts or 1, len(set(scenario.hosts)))
+    counted = scenario.computing_hosts if scenario.cluster.serving else scenario.hosts  # a table has those of workers
+    hosts = Beyond("host", known.hosts or 1, len(set(counted)))
     workers = Beyond("worker", known.workers or 1, scenario.workers)
     if hosts.doublings == 0 and workers.doublings <= (0 if known.growth or free_links(scenario) else log2(TRIED)):
         return None

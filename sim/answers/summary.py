@@ -337,12 +337,16 @@ def _idle(shares: list[float | None], servers: int) -> str:
     workers = known[servers:]
     if not workers:
         return f"{known[0]:.1%}"
-    first = "master" if servers == 1 else "servers"
-    before = f"{first} {' '.join(f'{share:.1%}' for share in known[:servers])}, " if servers else ""
-    if len(shares) <= MOST_LISTED:
-        return f"{before}workers {' '.join(f'{share:.1%}' for share in workers)}"
-    low, middle, high = np.percentile(workers, (0, 50, 100))
-    return f"{before}workers min {low:.1%}, median {middle:.1%}, max {high:.1%}"
+    first = f"{_listed('master' if servers == 1 else 'servers', known[:servers], servers)}, " if servers else ""
+    return first + _listed("workers", workers, len(shares))
+
+
+def _listed(name: str, shares: list[float], several: int) -> str:
+    """Each share, or, of more than MOST_LISTED, the least, median and largest."""
+    if several <= MOST_LISTED:
+        return f"{name} {' '.join(f'{share:.1%}' for share in shares)}"
+    low, middle, high = np.percentile(shares, (0, 50, 100))
+    return f"{name} min {low:.1%}, median {middle:.1%}, max {high:.1%}"
 
 
 def _without(what: str, now: dict, other: dict) -> str:

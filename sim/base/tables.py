@@ -186,7 +186,7 @@ def whole_table(
     bad |= (found.filter(items=whole) % 1 != 0).any(axis=1)
     if bad.any():
         row = int(np.argmax(bad.to_numpy()))
-        given = ", ".join(map(str, table.iloc[row]))[:80]
+        given = ", ".join(f"{name}={cell}" for name, cell in table.iloc[row].items())[:120]
         hint = "; with a decimal point, where a comma may be either" * any("," in str(cell) for cell in table.iloc[row])
         raise WrongSetting(f"{path}: row {row + 1}", given, allowed + hint)
     return found

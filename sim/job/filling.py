@@ -14,19 +14,16 @@ if TYPE_CHECKING:
 ALL = "all"
 
 
-def workers(
-    cluster: Cluster | None,
-    protocol: Protocol,
-    model: Workload,
-    servers: int,
-    servers_on: str = "own",
-    counted: bool = False,
-) -> int:
+def beside(protocol: Protocol, model: Workload, servers: int, servers_on: str) -> int:
+    """Ranks in slots of their own that are no workers: the master, or so many servers of protocols that have several."""
+    return (servers if protocol.has_servers else 1) if protocol.served(model) and servers_on == "own" else 0
+
+
+def workers(cluster: Cluster | None, beside: int, counted: bool = False) -> int:
     """Workers in every slot of a cluster that its master or servers leave.
 
     Args:
-        servers: of protocols that have several.
-        servers_on: see sim.job.scenario.Scenario.
+        beside: ranks that are no workers.
         counted: whether the user has said how many hosts there are.
 
     Raises:
@@ -36,7 +33,6 @@ def workers(
         raise WrongSetting("--workers", ALL, "a number, or --cluster too, whose slots these are")
     if not counted and takes_any(cluster):
         raise WrongSetting("--workers", ALL, f"a number: the profile {cluster.name!r} takes any number of ranks")
-    beside = (servers if protocol.has_servers else 1) if protocol.served(model) and servers_on == "own" else 0
     if cluster.slots <= beside:
         has = f"{cluster.name!r} has {cluster.slots}, and {beside} of the ranks are no workers"
         raise WrongSetting("--workers", ALL, f"a cluster with more slots: {has}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Generator, Sequence
+from functools import cache
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -144,11 +145,14 @@ FIELDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
 
 def wrong(command: NamedTuple) -> str:
     """What is wrong with a command's fields, in words; nothing if they are right."""
-    for name, value in zip(command._fields, command, strict=True):
-        allowed, fits = FIELDS.get(name, ANY)
-        if not fits(value):
-            return f"me.{type(command).__name__.lower()}: {name} {value!r}; allowed: {allowed}"
+    for place, allowed, fits in _checks(type(command)):
+        if not fits(value := command[place]):
+            said = f"{command._fields[place]} {value!r}; allowed: {allowed}"
+            return f"me.{type(command).__name__.lower()}: {said}"
     return ""
 
 
-ANY: tuple[str, Callable[[Any], bool]] = ("", lambda one: True)
+@cache
+def _checks(kind: type[NamedTuple]) -> list[tuple[int, str, Callable[[Any], bool]]]:
+    """Of a kind of command, the places of fields that not all values fit, what is allowed there, and what says so."""
+    return [(place, *FIELDS[name]) for place, name in enumerate(kind._fields) if name in FIELDS]

@@ -100,7 +100,7 @@ class Values(Valueless):
 
     def _data(self, me: Rank, command) -> tuple[np.ndarray, np.ndarray]:
         samples = self._job.micro_batch(command.micro, command.of)
-        which = (0, me.step) if self._shared else (me.rank, me.round)
+        which = (0, me.step) if self._shared else (me.rank, max(0, me.round))
         if self._drawn.get(me.rank, (None, None))[0] != which:  # micro-batches are of one minibatch
             self._drawn[me.rank] = which, self._model.data(*which, self._job.batch)
         given, target = self._drawn[me.rank][1]

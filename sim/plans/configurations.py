@@ -134,8 +134,8 @@ class Room:
         Raises:
             WrongSetting: there can be no such job.
         """
-        placed, protocol = self.cluster(one.host, one.hosts, one.subset), self.protocol(one.protocol, one.settings)
-        own = one.servers if one.servers_on == "own" else 0
+        own, protocol = one.servers if one.servers_on == "own" else 0, self.protocol(one.protocol, one.settings)
+        placed = self.cluster(one.host, self._of_workers(one), one.subset).with_servers(own)
         found = Scenario(
             protocol=protocol,
             workload=self.workload,
@@ -164,15 +164,15 @@ class Room:
 
         scenario = self.scenario(one)
         words = {"--protocol": one.protocol, "--workload": self.question.workload, "--batch": one.batch}
-        counts = one.subset or (one.hosts,)
+        kind, number = self._clusters[one.host], self._of_workers(one)
+        counts = one.subset or (number,)
         changed = [
-            *(f"hosts.{place}.count={count}" for place, count in enumerate(counts)),
+            *(f"hosts.{place}.count={count}" for place, count in enumerate(counts, len(kind.serving))),
             f"workers={scenario.workers}",
         ]
-        kind = self._clusters[one.host]
         if one.host in catalogue.all_of("hosts"):
             words |= {"--cluster": f"{one.host}*{one.hosts}", "--workers": scenario.workers}
-        elif sum(host.count for host in kind.hosts) == one.hosts:
+        elif sum(host.count for host in kind.with_servers(0).hosts) == number:
             words |= {"--cluster": one.host, "--workers": scenario.workers}
         else:
             words |= {"--cluster": one.host, "--workers": 1, "--what-if": ", ".join(changed)}
@@ -190,6 +190,10 @@ class Room:
         said = [str(word) for pair in words.items() for word in pair]
         return f"python -m {installed('sim.run')} {shlex.join(said + settings)}"
 
+    def _of_workers(self, one: Configuration) -> int:
+        """Its hosts, without those that a fitted profile has for servers alone."""
+        return one.hosts - one.servers * bool(one.servers_on == "own" and self._clusters[one.host].serving)
+
     def told(self, one: Configuration) -> str:
         """Its hosts in words."""
         each = f", {self.question.gpus_per_host} a host" if self.question.gpus_per_host else ""
@@ -201,7 +205,11 @@ class Room:
     @cached_property
     def _subsets(self) -> dict[str, tuple[list[Subset], bool]]:
         """Those of each file with hosts of several kinds, and whether they are all."""
-        return {name: subsets_of(name, known) for name, known in self._clusters.items() if len(known.hosts) > 1}
+        return {
+            name: subsets_of(name, known)
+            for name, known in self._clusters.items()
+            if len(known.with_servers(0).hosts) > 1
+        }
 
     @property
     def notes(self) -> list[str]:
@@ -249,7 +257,7 @@ class Room:
             allowed = "one host of a kind whose network is not known (sim.hosts show), or a cluster file that says it"
             raise WrongSetting("network", f"{count} x {name}", allowed)
         new_name = f"{name}*{count}" if name in catalogue.all_of("hosts") else known.name
-        hosts = (known.hosts[0].model_copy(update={"count": count}),)
+        hosts = (*known.serving, known.hosts[-1].model_copy(update={"count": count}))
         found = known.model_copy(update={"hosts": hosts, "name": new_name})
         return found.with_each(self.question.gpus_per_host)
 

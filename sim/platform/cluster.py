@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from sim.model.workload import Workload
 
 SCHEMA = "cluster/1"
+SERVER = "server"  # the name of a fitted profile's hosts that have parameter servers alone
 UNCOUNTED = 1024  # hosts of a profile, or ranks of its host, whose source did not say how many there were: more than it has cores
 
 
@@ -525,6 +526,21 @@ class Cluster(Checked):
         room = chain.from_iterable(repeat(host.ranks, host.count) for host in self.hosts)
         return list(islice((index for index, several in enumerate(room) for _ in range(several)), ranks))
 
+    @property
+    def serving(self) -> tuple[Host, ...]:
+        """The hosts of a fitted profile that have its parameter servers alone."""
+        known = self.provenance
+        apart = known and known.servers and known.servers_on == "own"
+        return tuple(host for host in self.hosts if apart and host.name == SERVER)
+
+    def with_servers(self, count: int) -> Cluster:
+        """The cluster with so many hosts for servers alone, if it is a profile that has such hosts."""
+        if not (beside := self.serving):
+            return self
+        workers = tuple(host for host in self.hosts if host not in beside)
+        servers = (beside[0].model_copy(update={"count": count}),) if count else ()
+        return self.model_copy(update={"hosts": (*servers, *workers)})
+
     def with_each(self, ranks: int | None) -> Cluster:
         """The cluster with so many ranks placed on each host, of as many GPUs, or else cores, as it has; the same cluster if None.
 
@@ -537,11 +553,14 @@ class Cluster(Checked):
         if ranks is None:
             return self
         known = self.provenance or Provenance()
-        most = min(host.gpus or max(host.cores, host.slots or 1) for host in self.hosts)
+        beside = self.serving
+        most = min(host.gpus or max(host.cores, host.slots or 1) for host in self.hosts if host not in beside)
         check_integer("--per-host", ranks, 1, MOST_RANKS if known.growth is not None or known.cores else most)
         more = {"slots": ranks} | ({"cores": ranks, "gpus": ranks} if ranks > most and not known.cores else {})
-        hosts = (host.model_copy(update=more | _cores(host, ranks, known.cores)) for host in self.hosts)
-        return self.model_copy(update={"hosts": tuple(hosts)})
+        hosts = (
+            host.model_copy(update=more | _cores(host, ranks, known.cores)) for host in self.hosts if host not in beside
+        )
+        return self.model_copy(update={"hosts": (*beside, *hosts)})
 
     def crowded(self, hosts: list[int]) -> bool:
         """Whether ranks on these hosts, by their index in `machines()`, are more than the cores that they share."""

@@ -13,7 +13,6 @@ from sim.platform import catalogue
 from sim.platform.cluster import Cluster, Link
 
 BYTES_OF_GBIT = 125e6
-SERVER = "server"  # the name of a fitted profile's hosts that have parameter servers alone
 
 
 def on_hosts(cluster: Cluster, count: int) -> Cluster:
@@ -27,8 +26,8 @@ def on_hosts(cluster: Cluster, count: int) -> Cluster:
     check_integer("--hosts", count, 1, MOST_RANKS)
     if cluster.shared_cores:
         raise WrongSetting("--hosts", count, "no such option with --shared-cores: those hosts are one machine")
-    beside = tuple(host for host in cluster.hosts if host.name == SERVER)
-    hosts = tuple(host for host in cluster.hosts if host.name != SERVER)
+    beside = cluster.serving
+    hosts = tuple(host for host in cluster.hosts if host not in beside)
     kinds = {(host.gpu and host.gpu.name, host.gpus, host.cores) for host in hosts}
     if len(kinds) > 1:
         allowed = f"hosts of one kind to be like: those of {cluster.name!r} differ in cores or GPUs"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import replace
-from itertools import product
+from itertools import pairwise, product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sim import command, protocols
@@ -150,7 +150,7 @@ def trained(job: Scenario, limit_s: float = LIMIT_S) -> str:
     """How far the weights of ranks that train a small model are from those of one process that has all samples."""
     import numpy as np
 
-    from sim.language import event
+    from sim.language import event, layers
     from sim.language.job import Job
     from sim.language.learning import Chain, Values
 
@@ -171,6 +171,9 @@ def trained(job: Scenario, limit_s: float = LIMIT_S) -> str:
         weights -= small.rate * model.gradient(weights, given, target) / len(given)
     holding = range(servers) if servers and text.serves == "all" else range(servers, small.ranks)
     ends = [values.vectors[rank]["weights"] for rank in holding]
+    if text.keeps == "layers":  # a rank trains those of its stage
+        stages = [first * model.width**2 for first in layers.stages(small.layers, small.ranks)]
+        ends = [np.concatenate([end[slice(*own)] for end, own in zip(ends, pairwise(stages), strict=True)])]
     gaps = [[np.abs(np.nan_to_num(end - of)).max() for end in ends] for of in (weights, ends[0])]  # NaN was dropped
     off, apart = (max(each) / np.abs(weights).max() for each in gaps)
     if off < ALIKE:

@@ -70,14 +70,22 @@ class Replications:
         self.scenario, self.text = scenario, text_of(scenario)
         if not is_ours(scenario.protocol):
             mistakes.check(self.text)
-        self._job, self.slow, self._program = job_of(scenario, self.text), "", None
+        self._job, self._asked, self.slow, self._program = job_of(scenario, self.text), world, "", None
         self.text.checked(self._job)
         if world != "event":
             try:
                 self._program = lowered(self._job, self.text)
             except NotLowered as error:
-                self.slow = str(error)
-        if world == "engine" and self.slow:
+                self._answers_by_events(error)
+
+    def _answers_by_events(self, error: NotLowered) -> None:
+        """The event world answers from now on.
+
+        Raises:
+            WrongSetting: the engine is asked for.
+        """
+        self.slow, self._program = str(error), None
+        if self._asked == "engine":
             raise WrongSetting("--world", "engine", f"auto or event: {self.slow}")
 
     @property
@@ -99,11 +107,14 @@ class Replications:
             WrongSetting: the job takes more memory than there is, naming the option.
         """
         job, is_over = self._replication(number), self._is_over(within_s)
-        by_message = ""
-        if self._program:
-            found = engine.Run(job, self.text, self._program, most_bytes=needs.most_bytes()).result(is_over)
-            by_message = in_the_way(job, self._program)
-        else:
+        by_message, found = "", None
+        if program := self._program:
+            try:
+                found = engine.Run(job, self.text, program, most_bytes=needs.most_bytes()).result(is_over)
+                by_message = in_the_way(job, program)
+            except NotLowered as error:  # that a number is beyond what it holds exactly shows as ranks run
+                self._answers_by_events(error)
+        if found is None:
             found = event.run(job, self.text, is_over=is_over, most_bytes=needs.most_bytes())
         return replace(outcome_of(self.scenario, found), slow=self.slow, by_message=by_message)
 

@@ -27,7 +27,7 @@ def job(
     name: str, *assignments: str, link=FREE, speeds=(), update_s=0.0, reduce_s=0.0, costs=None, **options
 ) -> Scenario:
     """A sample takes 1 ms, a minibatch 10 ms; nothing else takes time but what is given."""
-    options = {"workers": 3, "batch": 10, "steps": 40, "warmup": 5, **options}
+    options = {"workers": 3, "batch": 10, "steps": 20, "warmup": 5, **options}
     speeds = [*speeds, *[1.0] * (1 + options["workers"] - len(speeds))]
     costs = costs or Costs(compute=Line(slope_s=1e-3), update=Line(base_s=update_s), reduce=Line(base_s=reduce_s))
     hosts = [Host(name=f"h{i}", speed=speed) for i, speed in enumerate(speeds)]
@@ -146,7 +146,7 @@ def test_new_parameters_are_taken_up_between_partitions_and_the_gradient_is_of_t
 
 def test_a_worker_takes_the_newest_and_skips_those_before():
     """Ten updates a step of its own: it receives them all, and takes up one."""
-    trace = event.trace(job("kbatch-async", "gradients=1", workers=2, speeds=(1, 1, 10.01)))
+    trace = event.trace(job("kbatch-async", "gradients=1", workers=2, speeds=(1, 1, 10.01), steps=40))
     received, taken_up = (len(of_rank(trace, 1, activity)) for activity in ("receive", "update"))
     assert received > 7 * taken_up
     # The last is what it finds when training is over.

@@ -1,16 +1,20 @@
 """Every slot of a cluster, its number of hosts swept, and what is taken for a model file of one's own; throughput in tokens and dollars."""
 
 import json
+import shlex
+from collections import Counter
 
 import pandas as pd
 import pytest
 from test_commands import refused
 
 from sim import options, run, simulated_options
-from sim.answers import worth
+from sim.answers import growth, sources, worth
 from sim.base.errors import WrongSetting
 from sim.job import gpu_memory
 from sim.plans import show
+from sim.plans.candidates import Figures
+from sim.plans.configurations import Room
 from sim.plans.question import Question
 from sim.platform import cluster
 from sim.platform.cluster import UNCOUNTED
@@ -75,6 +79,51 @@ def test_workers_fill_the_slots_that_are_asked_for(words, change, workers):
     assert described(*P3, *words, change=change).workers == workers
 
 
+APART = """schema = "cluster/1"
+hosts = [{ name = "server", count = 4 }, { count = 8, cores = 4, gpus = 4 }]
+costs = { mlp = { compute = { slope_s = 1e-3 } } }
+[provenance]
+workers = 32
+hosts = 8
+servers = 4
+protocol = "ps-sync"
+growth = { per_doubling = 0.1, simulated = 0.1, unchanged = 0.1, simulated_weight = 0.5, drifts = false }
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "servers", "workers", "beyond"),
+    [
+        ("", 4, [4] * 8, None),
+        ("--servers 2", 2, [4] * 8, None),
+        ("--servers 2 --per-host 2", 2, [2] * 8, None),
+        ("--hosts 16", 4, [4] * 16, "fitted on 8 hosts, asked for 16"),
+        ("--servers-on workers", 0, [4] * 8, None),
+        ("--protocol allreduce", 0, [4] * 8, None),
+    ],
+)
+def test_servers_of_a_profile_keep_hosts_of_their_own(folder, words, servers, workers, beyond):
+    (folder / "apart.toml").write_text(APART)
+    job = described("--cluster", "apart.toml", "--workload", "mlp", *words.split())
+    assert list(Counter(job.hosts[0 if servers else job.servers :]).values()) == [1] * servers + workers
+    found = sources.beyond(job)
+    assert (found and str(found)) == beyond
+    if found:  # as many servers to a worker at the largest size of the table
+        assert list(Counter(growth.at_largest(job).hosts).values()) == [1] * 2 + [4] * 8
+
+
+def test_a_plan_counts_a_profiles_hosts_for_servers(folder):
+    """They are among its hosts, where servers are on hosts of their own; and its command simulates as many."""
+    (folder / "apart.toml").write_text(APART)
+    asked = {"protocols": ["ps-sync"], "servers": [2], "servers_on": ["own", "workers"], "samples_per_s": 1}
+    room = Room(Question(workload="mlp", hosts=["apart.toml"], prices={"apart.toml": 1}, counts=[12], **asked))
+    for one, hosts in zip(room.all, (10, 12), strict=True):
+        words = shlex.split(room.command(one, Figures(1, 1, 1, steps=9)))[3:]
+        again = described(*words, change=run.parser().parse_args(words).what_if[0])
+        assert again.workers == 4 * hosts
+        assert again.hosts == room.scenario(one).hosts
+
+
 def test_hosts_of_the_catalogue_keep_their_name_and_price():
     more = described(*P3, "--protocol", "allreduce", change="hosts=3").cluster
     assert (more.name, more.hosts[0].name, more.hosts[0].count) == ("p3.8xlarge*3", "p3.8xlarge", 3)
@@ -113,7 +162,7 @@ def test_the_answer_says_what_was_assumed_and_in_what_it_can_be_counted(folder, 
 
 
 def test_nothing_has_a_price_where_nothing_is_known(folder, here):
-    words = ["--workload", "resnet50", "--cluster", "p3.8xlarge*4", "--batch", 8, "--replications", 3, "--steps", 2]
+    words = ["--workload", "resnet50", "--cluster", "p3.8xlarge*4", "--batch", 8, "--replications", 1, "--steps", 1]
     words += ["--protocol", "horovod", "--what-if", "batch=9"]
     page = here("sim.run", *words).stdout
     assert "nothing is known" in page

@@ -301,6 +301,7 @@ def test_noise_laws():
     assert isinstance(mixed, Empirical)
     assert mixed.mean == pytest.approx(1, abs=1e-4)
     assert np.quantile(mixed.values, 0.9) / np.quantile(mixed.values, 0.1) == pytest.approx(2, rel=0.05)
+    assert isinstance(factors.law(np.exp(rng.uniform(-0.1, 0.1, 5000))), Empirical), "no bell, though as wide"
     assert factors.law(np.ones(500)).cv == 0
     assert factors.law(np.array([1.3])).cv == 0
 

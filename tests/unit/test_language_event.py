@@ -478,7 +478,7 @@ def test_sizes_within_a_started_collective_name_where_it_was_started():
             yield from me.wait(handle)
 
     place = line_of(text, "me.start")
-    assert said(text) == f"own, rank 1 (allgather), {place}: 5 items taken from rank 0 into 8 of weights"
+    assert said(text) == f"own, rank 1 (allgather, text 1), {place}: 5 items taken from rank 0 into 8 of weights"
 
 
 def test_a_dead_end_says_who_waits_for_what():
@@ -497,7 +497,7 @@ def test_a_dead_end_says_who_waits_for_what():
     assert said(text, ranks=3) == (
         f"own: all wait for ever: rank 0, {line_of(text, 'me.workers[1:]')} for a message of any of ranks 1, 2; "
         f"rank 1, {line_of(text, 'me.take(2)')} for a message of rank 2; rank 2, {line_of(text, 'me.start')} for a handle; "
-        f"rank 2 (child), {line_of(child, 'me.take')} for a message of rank 0"
+        f"rank 2 (child, text 1), {line_of(child, 'me.take')} for a message of rank 0"
     )
 
 

@@ -114,7 +114,7 @@ class PingPong(Own):
 
 
 @KERNELS
-@pytest.mark.parametrize("text", [Endless(), PingPong()], ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize("text", [pytest.param(Endless(), marks=pytest.mark.slow), PingPong()], ids=["loop", "pings"])
 def test_an_endless_loop_is_one_line(text, kernel, monkeypatch):
     if kernel is None:
         monkeypatch.setattr("sim.language.engine.layout.MOST_JUMPS", 2_000)

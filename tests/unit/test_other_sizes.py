@@ -82,6 +82,9 @@ def test_more_hosts_are_like_all_that_there_are():
     """As fast as they are in the geometric mean, each host counted; of hosts that differ in more than speed none is like all."""
     found = on_hosts(Cluster(hosts=(Host(speed=1.0), Host(count=3, speed=16.0))), 8)
     assert (found.hosts[0].count, found.hosts[0].speed) == (8, pytest.approx(8.0))
+    assert (
+        on_hosts(Cluster(hosts=(Host(name="server"),)), 2).slots == 2
+    )  # that of a user, no profile's for servers alone
     for others in (Host(gpu="V100"), Host(cores=2)):
         with pytest.raises(WrongSetting, match="one kind"):
             on_hosts(Cluster(hosts=(Host(gpu="A100"), others)), 4)

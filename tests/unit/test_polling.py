@@ -129,7 +129,7 @@ def test_what_has_come_is_seen_at_the_next_look():
     """Somewhere in a pause, which is the longer the longer was waited: of the master's answers, for which the worker waits alike."""
     lasts_s = [
         (rows["end_s"] - rows["start_s"])[rows["activity"].isin(("wait", "receive")) & (rows["rank"] == 1)].to_numpy()
-        for rows in (run(poll, None, network=PLAIN, steps=400).rows for poll in (0.0, 1e-9))
+        for rows in (run(poll, None, network=PLAIN, steps=150).rows for poll in (0.0, 1e-9))
     ]
     prompt_s, late_s = (seconds.reshape(-1, 2).sum(axis=1)[1:] for seconds in lasts_s)
     longest_s = polling.pause_s(prompt_s[0]) + OVERSLEEP_S
@@ -141,7 +141,7 @@ def test_what_has_come_is_seen_at_the_next_look():
 def test_a_message_that_must_be_asked_for_is_seen_late_three_times():
     """Word of it, the word that asks for it, and its end: by ranks that have waited for two words' travel, or four."""
     shaped = PLAIN.model_copy(update={"fair": True, "eager_bytes": 1000})
-    prompt_s, late_s = (messages.taken_s(run(poll, None, network=shaped, steps=200)).mean() for poll in (0.0, 1e-9))
+    prompt_s, late_s = (messages.taken_s(run(poll, None, network=shaped, steps=80)).mean() for poll in (0.0, 1e-9))
     waited_s = (12e-3, 2 * PLAIN.latency_s, 2 * PLAIN.latency_s)
     assert late_s - prompt_s == pytest.approx(sum(polling.late_s(w, OVERSLEEP_S) for w in waited_s), rel=0.05)
 
@@ -150,7 +150,7 @@ def test_who_naps_may_look_before_it_was_asked():
     """Two ranks exchange messages, one earlier: it pauses while word of the other's comes and, soon after, the word that asks for its
     own. In some exchanges it polls in between, and both go at once; in the others one of two messages comes second."""
     shaped = PLAIN.model_copy(update={"latency_s": 10e-6, "overhead_s": 40e-6, "fair": True, "eager_bytes": 1000})
-    trace = run(model="toy_fc", network=shaped, steps=300, protocol="allreduce-ring", workers=2)
+    trace = run(model="toy_fc", network=shaped, steps=120, protocol="allreduce-ring", workers=2)
     received_s = trace.rows[trace.rows["activity"] == "receive"].eval("end_s - start_s")
     second = received_s > 1.5 * shaped.occupancy_s(workload.read("toy_fc").message_bytes / 2)
     assert 0.3 < second.mean() < 0.5

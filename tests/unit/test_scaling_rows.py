@@ -185,6 +185,13 @@ def test_a_table_that_is_refused_names_them(tmp_path):
         profile(tmp_path, contradicted((4, 1), 256, 0.1), "allreduce")
 
 
+def test_steps_that_fall_with_more_gpus_are_named(tmp_path):
+    """Those of one global batch, given as if each GPU had it; not those of a batch that is shared out."""
+    of = table([(1, 4, 64), (2, 4, 64), (4, 4, 64)], step_s=np.array([0.30, 0.20, 0.15]))
+    assert "steps fall from 0.3 s (row 1) to 0.15 s (row 3) with more GPUs" in notes(profile(tmp_path, of))
+    assert "steps fall" not in notes(profile(tmp_path, of._replace(batch=64 / of.hosts)))
+
+
 def test_computing_that_a_hosts_input_hides_in_all_rows_is_not_known():
     """Each sample takes the host 10 ms to read, whatever its GPUs compute: rows say nothing of the constant part of computing."""
     of = table([(1, 1, 32), (1, 2, 32), (1, 1, 64), (1, 2, 64)])

@@ -29,7 +29,7 @@ SERVED = [  # of those whose transfers overlap, see test_layers.py; of the hybri
 
 def job(name: str, *assignments: str, speeds=None, link=FREE, update_s=0.0, **options) -> Scenario:
     """A sample takes 1 ms, a minibatch 10 ms; nothing else takes time but what is given."""
-    options = {"workers": 4, "batch": 10, "steps": 50, "warmup": 5, **options}
+    options = {"workers": 4, "batch": 10, "steps": 20, "warmup": 5, **options}
     ranks = options.get("servers", 1) + options["workers"]
     speeds = [1.0] * (ranks - len(speeds or [])) + list(speeds or [])
     costs = Costs(compute=Line(slope_s=1e-3), update=Line(base_s=update_s))

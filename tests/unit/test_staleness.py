@@ -17,7 +17,7 @@ def missed(name: str, *settings: str, workers: int = 4, noise: float = 0.0) -> f
     costs = Costs(compute=Line(base_s=0.01), noise=LogNormal(cv=noise))
     cluster = Cluster(hosts=[Host(count=workers + 1)], costs={"mlp": costs})
     text = protocols.make(name, settings)
-    scenario = Scenario(text, workload.read("mlp"), workers=workers, cluster=cluster, steps=60)
+    scenario = Scenario(text, workload.read("mlp"), workers=workers, cluster=cluster, steps=30)
     return staleness_of(event.trace(scenario)).mean()
 
 

@@ -6,6 +6,7 @@ from dataclasses import asdict
 import numpy as np
 import pytest
 
+from sim.answers import summary
 from sim.answers.outcome import Outcome
 from sim.answers.summary import COSTS, SLOW_HOSTS_COST, SLOW_RANKS_COST, STRAGGLERS_COST, as_json, show
 from sim.job.header import RECORDED, Training
@@ -198,6 +199,10 @@ def test_cost_of_stragglers_is_said_in_percent(capsys):
 def test_many_ranks_are_summed_up(capsys):
     assert "workers min 25.0%, median 25.0%, max 25.0%" in printed(capsys, workers=12)
     assert "median" not in printed(capsys, workers=11)
+    assert (
+        summary._idle([0.25] * 40, 38)
+        == "servers min 25.0%, median 25.0%, max 25.0%, workers min 25.0%, median 25.0%, max 25.0%"
+    )
 
 
 def test_one_process_alone(capsys):

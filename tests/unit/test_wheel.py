@@ -49,6 +49,7 @@ def test_an_import_that_would_give_another_name_is_refused(build, text):
         build["moved"](text.encode())
 
 
+@pytest.mark.slow
 def test_every_source_can_be_moved(build):
     """Its imports are of the forms that are moved, and no string names a module of ours that is imported or run."""
     assert set(build["INNER"]) == INNER

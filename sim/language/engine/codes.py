@@ -50,7 +50,11 @@ def go_on(S: State, t: int) -> int:
             if code >= op.DIVIDE and code <= op.MODULO and y == 0.0:
                 S.text_at[t] = at - 1
                 return stops_at(S, t, op.WRONG)
-            S.registers[base + S.code[row + 1]] = reckon(code, value(S, t, row + 2), y)
+            x = reckon(code, value(S, t, row + 2), y)
+            if op.MOVE < code <= op.EXCLUSIVE_OR and op.EXACT < abs(x) < math.inf:
+                S.text_at[t] = at - 1
+                return stops_at(S, t, op.INEXACT)
+            S.registers[base + S.code[row + 1]] = x
         elif code == op.JUMP:
             at = S.code[row + 1]
             jumps += 1
@@ -354,9 +358,9 @@ def reckon(code: int, x: float, y: float) -> float:
     if code == op.DIVIDE:
         return x / y
     if code == op.FLOOR_DIVIDE:
-        return math.floor(x / y)
+        return math.floor((x - x % y) / y + 0.5)  # as Python: 1.0 // 0.1 is 9
     if code == op.MODULO:
-        return x - y * math.floor(x / y)
+        return x % y
     if code == op.EXCLUSIVE_OR:
         return int(x) ^ int(y)
     if code == op.LESS:

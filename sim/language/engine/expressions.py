@@ -167,12 +167,30 @@ class Expressions(Code):
         if type(sign) in COMPARED:
             return COMPARED[type(sign)](x, y)
         if isinstance(sign, (ast.In, ast.NotIn)):
-            found = self.as_range(y).has(x) if symbolic((x, y)) else x in y
+            found = self.has(y, x) if symbolic((x, y)) else x in y
         elif isinstance(x, Message) and y is None:
             found = negated(x.is_there)
         else:
             found = x == y if isinstance(x, Number) and y is not None else x is y
         return found if isinstance(sign, (ast.Is, ast.In)) else negated(found)
+
+    def has(self, group: Any, x: Any) -> Any:
+        """Whether a number is in a group, or among those of a list."""
+        if not isinstance(group, (List, list, tuple, set)):
+            return self.as_range(group).has(x)
+        found = self.put(op.MOVE, 0, 0)
+
+        def turn(one):
+            if shape(one) != Number or shape(x) != Number:
+                raise NotLowered(f"whether {described(x)} is among others")
+            self.move(found.at, folded(max, found, one == x))
+
+        if isinstance(group, List):
+            self.counted(group.length, lambda k: turn(group[k]))
+        else:
+            for one in group:
+                turn(one)
+        return found
 
     def as_range(self, value: Any) -> Range:
         """A group of ranks: a range upwards, or one rank."""

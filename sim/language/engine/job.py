@@ -18,6 +18,7 @@ from sim.language.engine import building, layout, machine
 from sim.language.engine.layout import GOES_ON, KINDS, NONE
 from sim.language.engine.primitives import Program
 from sim.language.engine.programs import in_the_way, program_of
+from sim.language.engine.values import BEYOND, NotLowered
 from sim.language.hosts import devices
 from sim.language.job import Job, Result, dead_end, first_measured
 from sim.language.rank import drawn
@@ -318,6 +319,9 @@ class Run:
 
     def _fail(self, status: int) -> None:
         """Say what goes wrong, with its line: in the event world's words, where that soon comes to it."""
+        if status == layout.INEXACT:
+            place = self.program.places[self._now("text_at")[self.state.running]]
+            raise NotLowered(f"{place}: {BEYOND}")
         if status != layout.ENDLESS:
             looks = count()
             with suppress(WrongSetting):  # it takes too much memory
@@ -347,7 +351,7 @@ def run(
         rings: whether one loop may go around ring allreduces.
 
     Raises:
-        NotLowered: the engine does not understand the text.
+        NotLowered: the engine does not understand the text, or has not all digits of a number.
         RunFailed: all texts wait for ever.
         WrongText: sizes differ, or a rank or an element is asked for that there is not.
     """

@@ -42,11 +42,12 @@ KINDS = 16
 # What a run, or an op-code, ends with. After one that says what is short, the run goes on with more of it.
 (
     DONE, SHORT_OF_EVENTS, SHORT_OF_MESSAGES, SHORT_OF_TEXTS, SHORT_OF_ITEMS, SHORT_OF_SLEEPS, SHORT_OF_NOISE,
-    SHORT_OF_WINDOWS, WRONG, PAUSED, ENDLESS, WAITS,
-) = range(12)  # fmt: skip
+    SHORT_OF_WINDOWS, WRONG, PAUSED, ENDLESS, WAITS, INEXACT,
+) = range(13)  # fmt: skip
 
 THREADS, PIECES = 2**20, 8  # numbers of the texts of background work; pieces of a round's
 MOST_AT_ONCE = 1_000_000  # events of each text without any time passing
+EXACT = 2.0**53  # numbers are not whole beyond it
 MOST_JUMPS = 2**27  # of a text's loops within one event
 # Flags of a TAKE; LASTS: as long as something may come, or without waiting.
 NEWEST, UNTIL, SIZED, LASTS, AT_ONCE = 1, 2, 4, 8, 16

@@ -9,7 +9,7 @@ from typing import Any
 from sim.language import commands
 from sim.language.engine import layout as op
 from sim.language.engine.rows import RANK
-from sim.language.engine.values import Number, Part, Plain, Range, symbolic
+from sim.language.engine.values import BEYOND, NotLowered, Number, Part, Plain, Range, symbolic
 from sim.language.pieces import Piece
 from sim.language.rank import Rank
 
@@ -54,6 +54,8 @@ class Me(Rank):
         return self._code.put(op.NOW)
 
     def draw(self, n: int) -> Any:
+        if n > op.EXACT:
+            raise NotLowered(BEYOND)
         number = len(self._code.lists)
         self._draws[number] = index(n)  # the same at all ranks
         self._code.lists.append([0.0] * self._job.steps)

@@ -124,8 +124,6 @@ class Program(Statements):
     def samples_of(self, micro: Any, of: Any) -> Any:
         """The samples of a micro-batch."""
         batch = self.job.batch
-        if not symbolic((micro, of)) and not 0 <= micro < of <= batch:
-            raise NotLowered(f"micro-batch {micro} of {of}, of a minibatch of {batch} samples")
         return batch // of if not symbolic(of) and batch % of == 0 else batch * (micro + 1) // of - batch * micro // of
 
     def spend(self, code: int, seconds: Any) -> None:
@@ -145,7 +143,11 @@ class Program(Statements):
             begins: a gradient begins with the first layer.
         """
         job, first, stop, micro = self.job, command.first, command.stop, command.micro
-        samples = self.samples_of(micro, command.of)
+        samples, batch = self.samples_of(micro, command.of), job.batch
+        is_one = both(command.of <= batch, both(micro >= 0, micro < command.of))
+        if not symbolic(is_one) and not is_one:
+            raise NotLowered(f"{described(micro)} as a micro-batch of {described(command.of)}, of {batch} samples")
+        self.same_size(is_one, 1)
         share, opens = samples / job.batch, begins and first == 0
         self.tell(both(job.input_s or job.resume_s, opens), op.FETCH, share)
         if not same(first, stop):

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from inspect import isgenerator
 from itertools import accumulate
 from typing import Any
 
 from sim.language.engine import layout as op
 from sim.language.pieces import Piece
 
+BEYOND = "a number beyond 2**53, whose last digits the engine does not have"
 FIELDS = ("sender", "step", "items", "samples", "share")  # of a message, in its registers
 
 
@@ -28,7 +30,8 @@ class Placed(NotLowered):
 class Symbol:
     """What is not known before ranks run."""
 
-    __hash__ = None  # type: ignore[assignment]
+    def __hash__(self) -> int:
+        raise NotLowered(f"{described(self)} in a set, or as a key")
 
     def __bool__(self) -> bool:
         raise NotLowered(f"{described(self)} where it has to be known before ranks run")
@@ -58,6 +61,7 @@ class Number(Symbol):
     __lt__, __gt__ = operators(op.LESS)
     __le__, __ge__ = operators(op.LESS_OR_EQUAL)
     __eq__, __ne__ = operators(op.EQUAL)[0], operators(op.UNEQUAL)[0]
+    __hash__ = Symbol.__hash__
 
     def __neg__(self) -> Any:
         return 0 - self
@@ -185,9 +189,13 @@ class List(Symbol):
 
     def pop(self, k: Any = -1) -> Number:
         """Take an element out of a list of numbers."""
-        self.contents.like = 0 if self.contents.like is None else self.contents.like  # where another text appends to it
+        self._expect_numbers()
         self._check_numbers()
         return self.which.code.put(op.REMOVE, self.which, k)
+
+    def _expect_numbers(self) -> None:
+        """Where nothing was appended before, another text, or a later line, appends."""
+        self.contents.like = 0 if self.contents.like is None else self.contents.like
 
     def _check_numbers(self) -> None:
         if self.wide != 1:
@@ -198,8 +206,7 @@ class List(Symbol):
             if k.stop is not None or k.step is not None:
                 raise NotLowered("a slice of a list that ends before it")
             return replace(self, first=self.first + end_of(k.start, self.length, 0))
-        if self.contents.like is None:
-            raise NotLowered("an element of a list that nothing has been appended to before")
+        self._expect_numbers()
         found = self.which.code.put(op.GET, self.which, self.first + k, Plain(self.wide), wide=self.wide)
         return shaped(self.contents.like, found)
 
@@ -322,6 +329,8 @@ def same(x: Any, y: Any) -> bool:
 
 def described(value: Any) -> str:
     """What a value is, in words."""
+    if isgenerator(value):
+        return "a text"
     if not symbolic(value):
         return f"{value!r}"[:60]
     said = {Coefficient: "what a function gives that the engine does not know", Lazy: "a sequence"}

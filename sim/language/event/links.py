@@ -152,4 +152,4 @@ class Links:
             line.popleft()
             if line and line[0].is_there:
                 world.at(world.time_s, line[0].key, partial(self._there, line[0]))
-            world.mail[parcel.to].put(parcel.number, parcel.message)
+            world.mail[parcel.to].put(parcel.number, parcel.message, parcel.key)

@@ -30,11 +30,10 @@ class Mail:
         self.coming = Counter[tuple[int, int]]()
         self.heard = set[tuple[int, int]]()
 
-    def put(self, number: int, message: Message) -> None:
+    def put(self, number: int, message: Message, key: tuple[int, int, int]) -> None:
         """A message has come; it may be held back before it is there."""
         delay_s, self._came = self._delays[self._came], self._came + 1
         if delay_s > 0:
-            key = message.sender, number, self._came
             self._world.at(self._world.time_s + delay_s, key, partial(self._put, number, message))
         else:
             self._put(number, message)

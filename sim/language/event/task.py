@@ -158,7 +158,7 @@ class Task:
                 where = f"{os.path.basename(text.gi_code.co_filename)}:{text.gi_frame.f_lineno}"
                 break
             text = text.gi_yieldfrom
-        named = f" ({name})" if self.number else ""
+        named = f" ({name}, text {self.number})" if self.number else ""
         return f"rank {self.me.rank}{named}, {where}"
 
     def _wrong(self, said: str) -> WrongText:
@@ -306,6 +306,7 @@ class Task:
         for rank in (me.rank, command.to) if self.world.threads else ():
             self.world.threads[rank].pass_on(job.local_background_s if here else job.message_background_s)
         handle = self.world.links.send(self, message, command.to, size_bytes)
+        self.count += announces  # the message goes before the text, which works for it behind its post
         yield from self._overhead(overhead_s if announces else 0.0)
         return message.taken or handle
 

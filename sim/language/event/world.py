@@ -1,6 +1,7 @@
 """The clock of the event world, its ranks, and what a run comes to.
 
-Events of one moment happen in the order of (rank, number of the text, that text's count of requests); a message's are its sender's.
+Events of one moment happen in the order of (rank, number of the text, that text's count of requests); a message's are its post's,
+so that it goes before whatever its text does next.
 """
 
 from __future__ import annotations
