@@ -33,13 +33,7 @@ MLP = ["--workload", "mlp", "--batch", 16, "--test-size", 10, "--evaluate-every"
 # Sums in another order, at most 1e-6 apart as of the libraries' tests; and each update rounds the parameters, in both runs.
 CLOSE = {"atol": 1e-6, "rtol": STEPS * 2.0**-23}
 # Workers, servers, parts of the embedding, and whether hosts aggregate.
-HYBRIDS = [
-    (1, 1, 1, True),
-    (2, 1, 3, False),
-    (2, 2, 2, False),
-    (2, 2, 5, True),
-    (3, 1, 3, True),
-]
+HYBRIDS = [(1, 1, 1, True), (2, 1, 3, False), (2, 2, 2, False), (2, 2, 5, True), (3, 1, 3, True)]
 
 
 def model(words: int = WORDS, length: int = LENGTH) -> str:

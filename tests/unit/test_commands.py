@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shlex
 import subprocess
 import sys
 
@@ -187,25 +186,19 @@ def test_a_process_refuses_in_one_line_and_exits_with_2(module):
 
 
 WRONG = {
-    "setting without a value": (
-        ["--protocol", "amb", "--set", "time_limit_s"],
-        ["'time_limit_s'; allowed: NAME=VALUE"],
-    ),
-    "setting's type": (["--protocol", "amb", "--set", "partitions=many"], ["partitions", "many", "integer"]),
+    "setting without a value": ("--protocol amb --set time_limit_s", ["'time_limit_s'; allowed: NAME=VALUE"]),
+    "setting's type": ("--protocol amb --set partitions=many", ["partitions", "many", "integer"]),
     "seconds' range": (
-        ["--protocol", "amb", "--set", "time_limit_s=1e99"],
+        "--protocol amb --set time_limit_s=1e99",
         ["time_limit_s", "1e+99", "allowed: seconds from 0 to 1,000,000"],
     ),
-    "one more argument": (["--steps", "3", "b.txt"], ["'b.txt' is one argument too many"]),
-    "more partitions than samples": (
-        ["--protocol", "amb", "--batch", "4", "--set", "partitions=5"],
-        ["partitions", "5", "4"],
-    ),
-    "steps' type": (["--steps", "ten"], ["--steps: given 'ten'; allowed: an integer"]),
-    "time's type": (["--within", "soon"], ["--within: given 'soon'; allowed: a number"]),
-    "variable partitions": (["--variable-partitions", "many"], ["--variable-partitions", "many", "search"]),
+    "one more argument": ("--steps 3 b.txt", ["'b.txt' is one argument too many"]),
+    "more partitions than samples": ("--protocol amb --batch 4 --set partitions=5", ["partitions", "5", "4"]),
+    "steps' type": ("--steps ten", ["--steps: given 'ten'; allowed: an integer"]),
+    "time's type": ("--within soon", ["--within: given 'soon'; allowed: a number"]),
+    "variable partitions": ("--variable-partitions many", ["--variable-partitions", "many", "search"]),
     "nothing to search for": (
-        ["--protocol", "hybrid", "--variable-partitions", "search"],
+        "--protocol hybrid --variable-partitions search",
         ["--variable-partitions", "search", "no sparse variables"],
     ),
 }
@@ -214,43 +207,43 @@ WRONG = {
 @pytest.mark.parametrize("what", WRONG)
 def test_wrong_options_are_one_line(what, here):
     options, words = WRONG[what]
-    line = refused(here("sim.run", *options))
+    line = refused(here("sim.run", *options.split()))
     assert all(word in line for word in words), line
 
 
 WRONG_REAL = {
-    "optimiser": (["--optimiser", "adam"], ["--optimiser", "adam", "adm"]),
-    "data": (["--data", "nowhere.npz"], ["--data", "nowhere.npz"]),
-    "device": (["--device", "tpu"], ["--device", "tpu", "gpu"]),
-    "more ranks than memory": (["--workers", "100000"], ["--workers", "100000", "memory"]),
-    "parameters": (["--parameters", "kept.csv"], ["--parameters", "kept.csv", ".npz"]),
+    "optimiser": ("--optimiser adam", ["--optimiser", "adam", "adm"]),
+    "data": ("--data nowhere.npz", ["--data", "nowhere.npz"]),
+    "device": ("--device tpu", ["--device", "tpu", "gpu"]),
+    "more ranks than memory": ("--workers 100000", ["--workers", "100000", "memory"]),
+    "parameters": ("--parameters kept.csv", ["--parameters", "kept.csv", ".npz"]),
     "optimiser of rows": (
-        ["--protocol", "hybrid", "--workload", "lstm_lm", "--optimiser", "adm"],
+        "--protocol hybrid --workload lstm_lm --optimiser adm",
         ["--optimiser", "adm", "sgd, mom, rms"],
     ),
-    "rows beside dense": (["--protocol", "ps-sync", "--workload", "lstm_lm"], ["--protocol", "ps-sync", "hybrid"]),
+    "rows beside dense": ("--protocol ps-sync --workload lstm_lm", ["--protocol", "ps-sync", "hybrid"]),
     "rows gathered": (
-        ["--protocol", "allreduce", "--workload", "lstm_lm", "--set", "sparse_as_dense=false", "--optimiser", "adm"],
+        "--protocol allreduce --workload lstm_lm --set sparse_as_dense=false --optimiser adm",
         ["--optimiser", "adm", "sgd, mom, rms"],
     ),
     "rows gathered by a library": (
-        shlex.split("--protocol allreduce --workload lstm_lm --set sparse_as_dense=false --runtime tensorflow"),
+        "--protocol allreduce --workload lstm_lm --set sparse_as_dense=false --runtime tensorflow",
         ["--set sparse_as_dense", "true with --runtime tensorflow"],
     ),
     "servers without parts": (
-        ["--protocol", "hybrid", "--workload", "lstm_lm", "--servers", "2"],
+        "--protocol hybrid --workload lstm_lm --servers 2",
         ["--servers", "--variable-partitions"],
     ),
-    "evaluation": (["--protocol", "hybrid", "--workload", "lstm_lm", "--test-size", "9"], ["--test-size", "9"]),
-    "backup": (["--protocol", "ps-backup", "--set", "backup=3"], ["--set backup", "fewer than the workers"]),
-    "engine": (["--engine", "torch"], ["--engine", "torch", "tensorflow", "numpy"]),
+    "evaluation": ("--protocol hybrid --workload lstm_lm --test-size 9", ["--test-size", "9"]),
+    "backup": ("--protocol ps-backup --set backup=3", ["--set backup", "fewer than the workers"]),
+    "engine": ("--engine torch", ["--engine", "torch", "tensorflow", "numpy"]),
     "model of an engine": (
-        ["--engine", "numpy", "--workload", "cifar10"],
+        "--engine numpy --workload cifar10",
         ["--workload", "cifar10", "toy_fc, mlp, softmax with --engine numpy"],
     ),
-    "device of an engine": (["--engine", "numpy", "--device", "gpu"], ["--device", "cpu with --engine numpy"]),
+    "device of an engine": ("--engine numpy --device gpu", ["--device", "cpu with --engine numpy"]),
     "engine of a runtime": (
-        ["--engine", "numpy", "--protocol", "ps-async", "--runtime", "tensorflow"],
+        "--engine numpy --protocol ps-async --runtime tensorflow",
         ["--engine", "numpy", "tensorflow with --runtime tensorflow"],
     ),
 }
@@ -260,7 +253,7 @@ WRONG_REAL = {
 def test_wrong_options_of_real_runs_are_one_line(what, here):
     pytest.importorskip("psutil")
     options, words = WRONG_REAL[what]
-    line = refused(here("real.run", *options))
+    line = refused(here("real.run", *options.split()))
     assert all(word in line for word in words), line
 
 

@@ -108,12 +108,7 @@ def test_after_two_numbers_of_hosts_a_step_is_no_longer_than_both_predictions_sa
 
 @pytest.mark.parametrize(
     ("places", "drifts"),
-    [
-        ([(1, 4), (2, 4)], False),
-        ([(2, 4), (8, 4)], False),
-        ([(1, 1), (1, 2)], True),
-        ([(1, 4), (2, 4), (4, 4)], True),
-    ],
+    [([(1, 4), (2, 4)], False), ([(2, 4), (8, 4)], False), ([(1, 1), (1, 2)], True), ([(1, 4), (2, 4), (4, 4)], True)],
 )
 def test_steps_of_two_numbers_of_hosts_do_not_drift(places, drifts):
     of = table([(hosts, each, 32) for hosts, each in places])

@@ -87,7 +87,7 @@ IPERF = {
     "start": {"test_start": {"num_streams": 4}},
     "end": {"sum_received": {"seconds": 10.0, "bits_per_second": 9.19e9}},
 }
-SPEEDS = " #bytes     #iterations    BW peak[{unit}]    BW average[{unit}]   MsgRate[Mpps]\n"
+SPEEDS = PERFTEST + " #bytes     #iterations    BW peak[{unit}]    BW average[{unit}]   MsgRate[Mpps]\n"
 
 
 @pytest.mark.parametrize(
@@ -102,21 +102,17 @@ SPEEDS = " #bytes     #iterations    BW peak[{unit}]    BW average[{unit}]   Msg
             9.19,
         ),
         (
-            PERFTEST.format(which="BW Test")
-            + SPEEDS.format(unit="Gb/sec")
+            SPEEDS.format(which="BW Test", unit="Gb/sec")
             + " 65536      5000             92.57      92.31   \t\t   0.176067\n",
             92.31,
         ),
         (
-            PERFTEST.format(which="BW Test")
-            + SPEEDS.format(unit="MB/sec")
+            SPEEDS.format(which="BW Test", unit="MB/sec")
             + " 65536      5000           0.00      11728.47   \t\t   0.18\n",
             98.385,
         ),
         (
-            PERFTEST.format(which="Bidirectional BW Test")
-            + SPEEDS.format(unit="Gb/sec")
-            + " 65536  5000   190.0    184.62    0.35\n",
+            SPEEDS.format(which="Bidirectional BW Test", unit="Gb/sec") + " 65536  5000   190.0    184.62    0.35\n",
             92.31,
         ),
         (

@@ -325,10 +325,7 @@ def test_a_profile_of_another_model_is_said_to_be_one(tmp_path):
     host, note = str(path), f"{path} is a profile of mlp, not of resnet50"
     assert [
         note in Room(asked(samples_per_s=9, hosts=[host], workload=name)).notes for name in ("resnet50", "mlp")
-    ] == [
-        True,
-        False,
-    ]
+    ] == [True, False]
 
 
 def test_nothing_that_can_be_is_a_failure():

@@ -42,9 +42,7 @@ def test_servers_are_found_and_larger_sizes_predicted(tmp_path, protocol, beside
     """Two servers of their own, into which more bytes come with each worker; or as many as hosts, on these."""
     seen, more = (
         table(
-            places,
-            servers=np.array([h if beside else 2.0 for h, _, _ in places]),
-            beside=np.full(len(places), beside),
+            places, servers=np.array([h if beside else 2.0 for h, _, _ in places]), beside=np.full(len(places), beside)
         )
         for places in (PLACES, [(8, 1, 32), (4, 4, 64)])
     )

@@ -189,7 +189,7 @@ WRITTEN = {
     ),
     "(niagara + slow-ranks(rank=3, seconds=1))*0.5": stragglers.read("niagara*0.5 + slow-ranks(rank=3, seconds=0.5)"),
     "folded-mixture(components=[{mean_s=0, std_s=4ms, weight=0.7}, {mean_s=0.05, std_s=0, weight=0.3}])": laws.FoldedMixture(
-        components=[{"mean_s": 0, "std_s": 0.004, "weight": 0.7}, {"mean_s": 0.05, "std_s": 0, "weight": 0.3}],
+        components=[{"mean_s": 0, "std_s": 0.004, "weight": 0.7}, {"mean_s": 0.05, "std_s": 0, "weight": 0.3}]
     ),
 }
 
@@ -207,21 +207,17 @@ def test_laws_are_written_out(text):
         ("lognrmal(mean=1)", "did you mean lognormal"),
         ("lognormal(mean=50ms, cv=1", "goes on otherwise at the end"),
         ("lognormal(mean=50ms, cv=1))", r"otherwise before '\)'"),
-        ("lognormal(mean=50ms cv=1)", "otherwise before '=1"),
         ("lognormal(mean=50ms, mean=60ms, cv=1)", "each parameter once"),
         ("lognormal(mean=50km, cv=1)", "50 ms"),
         ("lognormal(50ms, 1)", "before '50ms, 1"),
         ("shifted-exponential(shift=2, mean=1)", "at least the shift"),
         ("pareto(mean=1)", "shape: missing"),
-        ("pareto(mean=1, cv=1)", "allowed: mean, shape"),
-        ("pareto(mean=1 km, shape=2)", "mean: given '1 km'"),
         ("exponential(mean=0)", "mean: given 0"),
         ("slow-ranks(rank=3)", "seconds, as in"),
         ("slow-ranks(rank=3, factor=1.3, seconds=1)", "one of both"),
         ("slow-ranks(rank=3, factor=1e5)", "a factor of mean"),
         ("slow-ranks(rank=3, factor=1.3)*2", "a factor already"),
         ("slow-ranks(rank=1, factor=0.8)", r"factor: given 0\.8; allowed: 1 or more: .* 1\.25 times at 0\.8"),
-        ("slow-ranks(rank=3, factor=1.3, by=host)", "by"),
         ("markov(p_slow=0, p_recover=0, factor=2)", "above 0"),
         ("replay(file=nowhere.csv)", "can be read"),
         ("replay(values=[[1,2],[1]])", "as many steps"),
@@ -239,11 +235,7 @@ def test_laws_are_written_out(text):
         ("(" * 5000, "otherwise before"),
         ("slow-ranks(rank=" + "[" * 5000, "otherwise before"),
         ("+".join(["none"] * 20_000), "fewer laws"),
-        ("lognormal(**mean)", "otherwise before"),
-        ("lognormal(mean=50ms, cv=1)[0]", "otherwise before"),
-        ("lognormal(mean=1}", "otherwise before"),
         ("replay(values=[1=2])", "otherwise before"),
-        ("niagara**2", "otherwise before"),
         ("\0", "kind|known|none"),
     ],
 )

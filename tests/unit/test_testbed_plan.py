@@ -44,8 +44,7 @@ def row(where: Where, predicted_s: float, *measured_s: float) -> Row:
 
 
 @pytest.mark.parametrize(
-    ("ring_s", "server_s", "found"),
-    [(0.1, 0.2, [True]), (0.2, 0.1, [False]), (0.1, 0.1, [False])],
+    ("ring_s", "server_s", "found"), [(0.1, 0.2, [True]), (0.2, 0.1, [False]), (0.1, 0.1, [False])]
 )
 def test_who_wins_is_judged_by_what_was_measured(ring_s, server_s, found):
     """Measured, the ring is twice as fast; the floor is 2 %."""

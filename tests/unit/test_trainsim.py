@@ -172,10 +172,7 @@ for words in {lines!r}:
 @pytest.mark.processes
 def test_what_is_not_installed_is_one_line_with_its_extra(tmp_path):
     """The core answers without it, and a first answer without SciPy, which takes longer to load than the answer."""
-    asked = {
-        ("run", "--trace", "x.parquet"): "tables",
-        ("sweep", "--workers", "2,3", "-o", "x.parquet"): "tables",
-    }
+    asked = {("run", "--trace", "x.parquet"): "tables", ("sweep", "--workers", "2,3", "-o", "x.parquet"): "tables"}
     gone = {"pyarrow", "matplotlib", "scipy"}
     script = WITHOUT.format(gone=gone, lines=[list(QUICK), *map(list, asked)])
     found = started(folder=tmp_path, options=("-c", script))
