@@ -32,9 +32,8 @@ if TYPE_CHECKING:
     from sim.platform.cluster import Growth
 
 FREEDOM = 4
-MOST = log(
-    2
-)  # of growth with a doubling goes on: what all share takes twice as long at most, and more is a cost that has begun
+# Of growth with a doubling as much goes on: what all share takes twice as long at most, and more is a cost that has begun.
+MOST = log(2)
 BEYOND = "sizes beyond the table"  # key among an outcome's ends
 HALVINGS, FAR = 50, 200.0  # in which a quantile is found, and how many scales away it is sought
 
