@@ -116,6 +116,8 @@ class Fair:
         buffer_bytes: that a sender's system keeps: a message has left when no more of it remain.
         eager_bytes: the longest message that leaves at once; a longer one is announced, and leaves when its receiver has asked for it
             (MPI's rendezvous).
+        receives_first: whether ranks post their receives before they announce, as libraries do: what a rank has heard of it asks for
+            before its own message is announced.
     """
 
     ramp_bytes: float = 0.0
@@ -123,3 +125,4 @@ class Fair:
     queue_bytes: float = 0.0
     buffer_bytes: float = 0.0
     eager_bytes: float = math.inf
+    receives_first: bool = False

@@ -111,7 +111,7 @@ def job_of(scenario: Scenario, text: Text, replication: int = 0) -> Job:
         sustained=link.sustained_bytes_per_s or math.inf,
         whole_messages=link.store_and_forward,
         windows=windows_of(link.tcp) if link.tcp else None,
-        fair=fair_of(link) if link.fair else None,
+        fair=fair_of(link, scenario.protocol.in_library) if link.fair else None,
         shared_ports=True,
         local_latency_s=local.latency_s,
         local_overhead_s=local.overhead_s + local.occupancy_s(0),
@@ -159,10 +159,10 @@ def windows_of(tcp: Tcp) -> Windows:
     return Windows(tcp.initial_window_bytes * tcp.connections, tcp.window_bytes * tcp.connections)
 
 
-def fair_of(link: Link) -> Fair:
+def fair_of(link: Link, in_library: bool) -> Fair:
     """How messages share the ports of a fair link."""
     eager_bytes = math.inf if link.eager_bytes is None else link.eager_bytes
-    return Fair(link.ramp_bytes, link.burst_bytes, link.queue_bytes, link.buffer_bytes, eager_bytes)
+    return Fair(link.ramp_bytes, link.burst_bytes, link.queue_bytes, link.buffer_bytes, eager_bytes, in_library)
 
 
 def host_of(scenario: Scenario, index: int) -> Host:

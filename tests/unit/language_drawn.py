@@ -110,7 +110,8 @@ def drawn_links(rng: random.Random) -> dict:
         return {"windows": Windows(rng.choice([1e3, 14_600.0]), 10 ** rng.uniform(4.5, 7)), "latency_s": 1e-3}
     if kind == "fair":
         sizes = [rng.choice([0.0, 10 ** rng.uniform(3, 6)]) for _ in range(4)]
-        return {"fair": Fair(*sizes, rng.choice([inf, inf, 0.0, 65536.0])), "weight": rng.choice([0.0, 0.3])}
+        eager_bytes, weight = rng.choice([inf, inf, 0.0, 65536.0]), rng.choice([0.0, 0.3])
+        return {"fair": Fair(*sizes, eager_bytes, rng.random() < 0.5), "weight": weight}
     return {}
 
 

@@ -73,7 +73,9 @@ def test_package_citation_and_changelog_name_one_version():
 def test_a_kept_result_says_what_was_run_when_and_on_what(path):
     found = kept.read(path)
     assert found.experiment == path.stem
-    asked = {"evidence": " --held-out"}.get(path.stem, "" if path.stem in run.QUESTIONS else r" \(at commit \w{8}\)")
+    asked = {"evidence": " --held-out", "testbed": " --resume"}.get(
+        path.stem, "" if path.stem in run.QUESTIONS else r" \(at commit \w{8}\)"
+    )
     assert re.fullmatch(f"python -m experiments\\.run {path.stem}{asked}", found.command)
     assert path.stem not in run.QUESTIONS or found.fitted == run.QUESTIONS[path.stem].fitted
     assert all(len(row) == len(table.columns) for table in found.tables for row in table.rows)

@@ -13,6 +13,7 @@ from sim.language.event.valueless import Valueless
 from sim.language.hosts import Fair, Windows
 from sim.language.job import Job, Laws, Layer
 from sim.language.text import Text
+from sim.language.verbs import exchange
 from sim.laws import LogNormal
 from sim.platform.polling import late_s
 from sim.texts import TEXTS
@@ -169,6 +170,21 @@ def test_bytes_that_were_asked_for_behind_ones_own_leave_when_those_are_there(ke
 
     of = job(2, latency_s=L, fair=Fair(eager_bytes=1000.0))
     assert step_s(of, Finds(), kernel) == pytest.approx((WHOLE_S + 3 * L) + WHOLE_S + L)
+
+
+@KERNELS
+@pytest.mark.parametrize(("late", "first", "turns"), [(0.0, True, 1), (3 * L, True, 2), (3 * L, False, 1)])
+def test_ranks_that_post_receives_first_take_turns_where_one_is_late(kernel, late, first, turns):
+    """As MPI's Rabenseifner over TCP: what the late rank has heard of it asks for first, and its own goes behind that."""
+
+    class Swap(Own):
+        def __call__(self, me):
+            for _ in me.steps():
+                yield from me.work(seconds=late * me.rank)
+                yield from exchange(me, me.weights, 1 - me.rank, 1 - me.rank, me.weights)
+
+    of = job(2, latency_s=L, overhead_s=1e-3, fair=Fair(eager_bytes=1000.0, receives_first=first))
+    assert step_s(of, Swap(), kernel) == pytest.approx(late + turns * (WHOLE_S + 1e-3) + 3 * L)
 
 
 # ---- what messages keep to

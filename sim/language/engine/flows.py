@@ -24,6 +24,7 @@ def send(S: State, message: int) -> float:
     S.flow_asked[message] = math.inf
     if S.message_bytes[message] > S.eager_bytes:
         S.flow_announced[message] = 1
+        S.flow_told[message] = S.now
         tell(S, message, sender, S.message_to[message], op.ARRIVES)
     else:
         stream(S, message)
@@ -62,10 +63,20 @@ def ask(S: State, message: int, found: float) -> None:
             and (own == NONE or S.message_key[one] > S.message_key[own])
         ):
             own = one
-    if own != NONE and S.flow_asked[own] <= found + op.ROUND_OFF_S:
+    if own != NONE and goes_first(S, own, message, found):
         follow(S, message, own)
     else:
         S.flow_asked[message] = tell(S, message, S.message_to[message], S.message_from[message], op.ASKED)
+
+
+def goes_first(S: State, own: int, other: int, found: float) -> int:
+    """Whether a rank's own message was asked for before the rank asks for the other one, which comes from there."""
+    if S.receives_first:
+        known = S.flow_told[own] + S.latency_s
+        return known < S.flow_told[other] or (
+            known == S.flow_told[other] and S.message_from[own] < S.message_from[other]
+        )
+    return S.flow_asked[own] <= found + op.ROUND_OFF_S
 
 
 def all_there(S: State, message: int) -> None:

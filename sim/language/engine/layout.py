@@ -116,6 +116,7 @@ DOUBLES = {
     "flow_rate": "message",  # bytes/s; 0: it has none yet
     "flow_begun": "message",  # when its bytes have begun to pass
     "flow_share": "message",  # weight times window
+    "flow_told": "message",  # when it was announced
     "flow_asked": "message",  # when its sender knows that it is asked for, if it was announced
     "flow_found": "message",  # when its receiver has found it then
     "local_free": "rank",  # port for messages within a host
@@ -226,7 +227,7 @@ OF_JOB = {
     ),
     **fields("ranks steps warmup local_wakes whole_messages", int),
 }
-OF_FAIR = fields("ramp_bytes burst_bytes queue_bytes buffer_bytes eager_bytes", float)
+OF_FAIR = fields("ramp_bytes burst_bytes queue_bytes buffer_bytes eager_bytes receives_first", float)
 OF_WINDOWS = fields("initial_bytes most_bytes", float)
 NUMBERS = {
     **OF_JOB,

@@ -73,7 +73,8 @@ class Flow:
         ramp: bytes; while its sender's port could pass so many its window doubles.
         has_left: called when it has left.
         when_there: called when all of it has come.
-        asked_s: of a message that was announced: when its sender knows that its receiver asks for it; infinity as long as nobody knows.
+        told_s: of a message that was announced: when it was.
+        asked_s: when its sender knows that its receiver asks for it; infinity as long as nobody knows.
         rate: bytes/s.
     """
 
@@ -85,6 +86,7 @@ class Flow:
     ramp: float
     has_left: Callable[[], object] | None
     when_there: list[Callable[[], object]]
+    told_s: float = math.inf
     asked_s: float = math.inf
     rate: float = 0.0
     age_s: float = 0.0
@@ -144,7 +146,7 @@ class Flows(Links):
         )
         self._posted[frm] += 1
         if self.announces(size_bytes):
-            message.flow = flow
+            message.flow, flow.told_s = flow, world.time_s
             self._announced.append(flow)
             self._control(frm, to, task.key, partial(self._there, parcel))
         else:
@@ -187,10 +189,17 @@ class Flows(Links):
         own = next(
             (one for one in reversed(self._announced) if one.goes(to, frm) and one.parcel.number == number), None
         )
-        if own and own.asked_s <= found_s + ROUND_OFF_S:
+        if own and self._goes_first(own, flow, found_s):
             self._when_there(own, flow.parcel.key, partial(self._asked, flow))
         else:
             flow.asked_s = self._control(to, frm, flow.parcel.key, partial(self._asked, flow))
+
+    def _goes_first(self, own: Flow, other: Flow, found_s: float) -> bool:
+        """Whether a rank's own message was asked for before the rank asks for the other one, which comes from there."""
+        if self._fair.receives_first:
+            known_s = own.told_s + self._job.latency_s
+            return (known_s, own.parcel.message.sender) < (other.told_s, other.parcel.message.sender)
+        return own.asked_s <= found_s + ROUND_OFF_S
 
     def _asked(self, flow: Flow) -> None:
         """A message is asked for: it leaves when its sender sees that."""
