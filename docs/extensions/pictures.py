@@ -77,11 +77,9 @@ def coverage() -> Figure:
     import results
 
     drawing = _figure(3.2)
-    axes, tables = drawing.subplots(), {table.title: table for table in results.kept("evidence").tables}
-    for said, title in results.EVIDENCE:
-        shares = sorted(
-            float(row[tables[title].columns.index(results.COVERED)].rstrip("%")) for row in tables[title].rows
-        )
+    axes = drawing.subplots()
+    for said, _, titles in results.EVIDENCE:
+        shares = sorted(float(row[results.COVERED].rstrip("%")) for row in results.of_sources(titles))
         axes.plot(np.linspace(0, 100, len(shares)), shares, "o-", ms=3, label=said)
     axes.axhline(90, color="black", lw=0.8, ls="--")
     axes.set(xlabel="% of sources", ylabel="% of a source's rows within")

@@ -108,14 +108,19 @@ def _of_published() -> list[str]:
     return ["`amb` on 10 EC2 machines (2019)", "`published`", "1", row[5].lstrip("+-"), row[2], held]
 
 
+def of_sources(titles: tuple[str, ...]) -> list[dict[str, str]]:
+    """A row for each source of published tables, of the tables whose titles end so."""
+    tables = [
+        one for one in kept("evidence").tables if one.title.startswith("Further sources") and one.title.endswith(titles)
+    ]
+    return [dict(zip(table.columns, row, strict=True)) for table in tables for row in table.rows]
+
+
 def _of_evidence() -> Iterator[list[str]]:
     """Rows of published tables: they do not say how far two equal runs differ. Coverage is the mean of sources."""
     result = kept("evidence")
     for said, split, titles in EVIDENCE:
-        tables = [
-            one for one in result.tables if one.title.startswith("Further sources") and one.title.endswith(titles)
-        ]
-        sources = [dict(zip(table.columns, row, strict=True)) for table in tables for row in table.rows]
+        sources = of_sources(titles)
         rows = [int(source["rows"]) for source in sources]
         error = _mean([source["mean abs. error"] for source in sources], rows)
         start = f"{len(sources)} further sources, {split}: "
