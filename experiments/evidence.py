@@ -37,7 +37,7 @@ TAKES_S = {CHOICE: 80, HELD_OUT: 90, KEPT_BACK: 6, SECOND: 10, "networks": 15, "
 LARGEST = {"bert": 2, "imagenet": 2, "cifar10": 4, "deepspeech2": 4}  # hosts of T4 GPUs that are fitted, in a table
 T4_TITLE = "T4, fitted on 1 and 2 hosts (CIFAR-10, DeepSpeech2: 1 to 4)"
 BAD, USUAL = "published because scaling was bad", "documentation and benchmarks"
-OTHERS = "in no choice of constants"  # all splits but CHOICE
+OTHERS = "held out or kept back"  # all splits but CHOICE
 KEPT = 100  # rows of a source
 WIDE = 165  # characters of a line
 

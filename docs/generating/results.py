@@ -40,11 +40,11 @@ OF_PLACES = "Mean absolute error of a step (places"  # how the title of the tabl
 EVIDENCE = (  # a line of the summary, its sources as `evidence` calls them, and how titles of their tables end
     ("published tables, larger sizes held out: sources for choices", "choice", ("choice",)),
     (
-        "published tables: sources that chose no constant",
-        "in no choice of constants",
+        "published tables: sources held out, most seen before the last choice",
+        "held out or kept back",
         ("held out", "kept back", "second list"),
     ),
-    ("of these, not predicted until all was chosen", "kept back of the second list", ("second list",)),
+    ("of these, predicted by nobody until all was chosen", "kept back of the second list", ("second list",)),
 )
 HEADINGS = ("runs", "experiment", "cells", "mean error of a step", "noise floor", "90 % intervals cover")
 
