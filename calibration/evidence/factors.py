@@ -42,22 +42,13 @@ def like_student(freedom: float, level: float = interval.LEVEL) -> float:
 
 
 def _refused(logs: np.ndarray, sigma: float) -> bool:
+    from scipy.stats import kstest, shapiro
+
     if len(logs) >= MANY:
         far = max(CLEARLY, 1.3 / np.sqrt(len(logs)))  # what some hundred log-normal ones may reach by chance
-        return sigma == 0 or _distance(logs, sigma) > far or logs.std() > HEAVIER * sigma
-    if len(logs) < FEWEST:
-        return False
-    from scipy.stats import shapiro  # the module takes a second to import
-
-    return shapiro(logs).pvalue < SIGNIFICANT
-
-
-def _distance(logs: np.ndarray, sigma: float) -> float:
-    """Kolmogorov and Smirnov's distance from a normal law around the median."""
-    from scipy.special import ndtr
-
-    below, shares = ndtr((np.sort(logs) - np.median(logs)) / sigma), np.arange(len(logs) + 1) / len(logs)
-    return max((shares[1:] - below).max(), (below - shares[:-1]).max())
+        off = sigma == 0 or kstest(logs, "norm", args=(np.median(logs), sigma)).statistic > far
+        return off or logs.std() > HEAVIER * sigma
+    return len(logs) >= FEWEST and shapiro(logs).pvalue < SIGNIFICANT
 
 
 def _empirical(factors: np.ndarray) -> Empirical:

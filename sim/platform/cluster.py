@@ -355,7 +355,8 @@ class Growth(Checked):
     """How the steps of a table grew with its sizes, and what that leaves open of larger ones (sim.answers.growth); logarithms.
 
     Args:
-        per_doubling: root mean square of the growth of a step with a doubling of hosts, or of GPUs of one host; the first counts less.
+        per_doubling: root mean square of the growth of a step with a doubling of hosts, or of GPUs of one host; the first
+            counts less, and none more than sim.answers.growth.MOST.
         offs: of the largest size, GPUs of a host, samples of a GPU and step, and measured over simulated steps.
         fewest: such samples at the largest size, if all smaller sizes have more (strong scaling); 0 of other tables.
         power: of samples, by which steps took less there than at the next smaller size.
