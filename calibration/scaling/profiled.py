@@ -183,7 +183,8 @@ def _of_fits(found: dict[str, Scaling], best: str, rows: table.Table) -> Iterato
 def _of_sizes(grown: Growth | None, rows: table.Table) -> Iterator[str]:
     if grown is None:
         return
-    yield f"steps grew by {grown.per_doubling:.1%} with a doubling (root mean square; the first counts less, none as more than twice): larger sizes are as unsure"
+    how = "root mean square; the first counts less, none as more than twice"
+    yield f"steps grew by {grown.per_doubling:.1%} with a doubling ({how}): larger sizes are as unsure"
     if len(np.unique(sizes_of(rows))) > 2:
         weight = f"weighs {grown.simulated_weight:.0%} beyond them, and that nothing changes {1 - grown.simulated_weight:.0%}"
         yield f"by how well each told sizes from smaller ones, the simulation {weight}"
